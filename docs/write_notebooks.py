@@ -25,6 +25,7 @@ PAGES = tuple(
         "tutorials/conjecture",
         "tutorials/law-of-your-own",
         "tutorials/pytorch-model",
+        "tutorials/memorize-or-learn",
         "tutorials/thousand-settings",
     )
 )

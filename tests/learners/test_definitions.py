@@ -281,6 +281,15 @@ def test_predictions_equal_the_definition(learner, definition, dtype):
         np.testing.assert_allclose(actual[1:], expected, rtol=1e-10, atol=1e-10)
 
 
+def test_tasks_that_fit_equally_well_share_the_weight_without_noise():
+    pool = np.array([[1.0, 0.5], [1.0, -0.5], [0.0, 2.0]])
+    x = np.stack(
+        [np.random.default_rng(0).normal(size=7), np.zeros(7)], 1
+    )  # the second coordinate is never seen
+    answers = predictions(Memorizing(pool, 0.0), x, x[:, :1], np.tile([1.0, 1.0], (8, 1)))
+    np.testing.assert_allclose(answers[1:], 1.0, rtol=1e-14)  # the mean of 1.5 and 0.5
+
+
 @fields
 @pytest.mark.parametrize("steps", [2, 3])
 def test_conjugate_gradients_equal_those_of_the_vector_of_all_weights(dtype, steps):

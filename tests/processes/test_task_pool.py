@@ -85,6 +85,17 @@ def test_files_are_read_and_kept_by_name(tmp_path):
     assert set(specification(pool)) == {"kind", "process", "seed", "file"}
 
 
+def test_one_column_of_a_file_is_tasks_of_one_dimension(tmp_path):
+    (tmp_path / "tasks.csv").write_text("0.5\n-1\n2\n")
+    pool = TaskPool(LinearRegression(1), file=tmp_path / "tasks.csv")
+    np.testing.assert_array_equal(pool.table, [[0.5], [-1], [2]])
+
+
+def test_a_sphere_has_no_sparse_tasks():
+    with pytest.raises(ValueError, match="leave out sparsity"):
+        LinearRegression(3, prior="sphere", sparsity=1)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -93,9 +104,9 @@ def test_files_are_read_and_kept_by_name(tmp_path):
         ({"tasks": 3, "vectors": [[1, 2, 3]]}, "got tasks and vectors"),
         ({"vectors": [[1, 2]]}, r"vectors must have shape \(K, 3\), a row for each task, got \(1, 2\)"),
         ({"vectors": [1, 2, 3]}, r"got \(3,\)"),
-        ({"vectors": [[1, 2, float("nan")]]}, "vectors"),
+        ({"vectors": [[1, 2, float("nan")]]}, "vectors.*finite"),
         ({"process": "orthogonal-ar", "tasks": 2}, "process"),
-        ({"process": TaskPool(PROCESS, tasks=2), "tasks": 2}, "must be a process with tasks"),
+        ({"process": TaskPool(PROCESS, tasks=2), "tasks": 2}, "must be a TaskProcess"),
         (
             {"process": NonlinearRegression(3, TwoLayerReLU(2)), "vectors": [[1, 2, 3]]},
             "give tasks for another",

@@ -164,6 +164,14 @@ def test_the_arrays_of_a_study_are_a_map_over_two_long_axes():
     assert (loss.get_xlabel(), loss.get_ylabel()) == ("a", "b")
 
 
+def test_weights_are_no_outcome_to_draw():
+    data = _study([[3, 2, 1]], law=["gaussian"], horizon=[5, 10, 20])
+    data["w_kq"] = (("law", "horizon", "row"), np.ones((1, 3, 4)))
+    assert len(ms.plot(data)) == 2
+    with pytest.raises(TypeError, match="pass all that `to_xarray` returned"):
+        ms.plot(data[["loss"]])
+
+
 def test_arrays_without_numbers_over_axes_are_refused():
     with pytest.raises(ValueError, match="no number over one or two axes"):
         ms.plot(_study([[1.0]], a=[1], b=[2]))

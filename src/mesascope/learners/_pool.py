@@ -57,6 +57,11 @@ def _weight(features: NormalEquations) -> float:
     return 1.0 if jnp.iscomplexobj(features.cross) else 0.5
 
 
+def _log(share: Array) -> Array:
+    """Return the logarithm of a number ≥ 0, with derivative 0 at 0."""
+    return jnp.where(share > 0, jnp.log(jnp.where(share > 0, share, 1)), -jnp.inf)
+
+
 @learner(
     "memorizing",
     _NOISE,
@@ -100,7 +105,9 @@ class Memorizing(_PoolLearner):
         evidence = self._evidence(features)
         variance = real_in_precision_of(evidence, self.noise_variance)
         noisy = softmax(evidence / jnp.where(variance > 0, variance, 1), -1)
-        nearest = (evidence >= evidence.max(-1, keepdims=True)).astype(evidence.dtype)
+        # equal but for the rounding of sums of this size
+        rounding = 64 * jnp.finfo(evidence.dtype).eps * jnp.abs(evidence).max(-1, keepdims=True)
+        nearest = (evidence >= evidence.max(-1, keepdims=True) - rounding).astype(evidence.dtype)
         shares = jnp.where(variance > 0, noisy, nearest / nearest.sum(-1, keepdims=True))
         return einsum("...k,...km->...m", shares, self._answers(features.query))
 
@@ -156,8 +163,8 @@ class BayesMixture(_PoolLearner):
         mean = jnp.linalg.solve(jnp.swapaxes(precision, -1, -2), jnp.swapaxes(linear, -1, -2))  # Wᵀ
         explained = jnp.sum(linear.conj() * jnp.swapaxes(mean, -1, -2), (-2, -1)).real
         spread = linear.shape[-2] * jnp.linalg.slogdet(precision)[1]
-        gaussian = _weight(features) * (explained - spread) + jnp.log1p(-pool)
-        scores = evidence / variance + jnp.log(pool / len(self.tasks))
+        gaussian = _weight(features) * (explained - spread) + _log(1 - pool)
+        scores = evidence / variance + _log(pool) - jnp.log(len(self.tasks))
         shares = softmax(jnp.concatenate([scores, gaussian[..., None]], -1), -1)
         ridge = einsum("...im,...i->...m", mean, features.query)
         answers = jnp.concatenate([self._answers(features.query), ridge[..., None, :]], -2)

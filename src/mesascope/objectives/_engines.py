@@ -47,7 +47,7 @@ class ExactMoments(Engine):
     Supports linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
     that has six finite moments: planning takes milliseconds for any horizon, and every evaluation is O(d³). Supports one
     layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
-    `TaskPool` of it, too, in a time that does not depend on the number of tasks.
+    `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks.
     """
 
     def objective(
@@ -68,7 +68,7 @@ class ExactMoments(Engine):
             return regression_objective(process, task)
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
-                "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression, not "
+                "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not "
                 f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
             )
         return exact_objective(process.law, process.dim, task, check_normalizer(normalizer))

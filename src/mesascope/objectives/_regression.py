@@ -84,7 +84,7 @@ def regression_objective(process: LinearRegression | TaskPool, task: FewShot) ->
     """Return the exact objective of prompts with Gaussian inputs.
 
     Raises:
-        TypeError: for inputs of another law, or sparse weights that are not of a pool.
+        TypeError: for pools of nonlinear regression, inputs of another law, or sparse weights that are not of a pool.
         ValueError: a random covariance of this dimension needs too many nodes.
     """
     with jax.ensure_compile_time_eval():  # the first call may be inside a trace

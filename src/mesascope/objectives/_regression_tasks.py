@@ -32,12 +32,11 @@ class Tasks(eqx.Module):
     weights: Array
 
 
-@lru_cache(maxsize=64)
 def regression_tasks(process: LinearRegression | TaskPool) -> Tasks:
     """Return the tasks of a process with Gaussian inputs.
 
     Raises:
-        TypeError: for inputs of another law, or sparse weights that are not of a pool.
+        TypeError: for pools of nonlinear regression, inputs of another law, or sparse weights that are not of a pool.
         ValueError: more than 100 000 nodes are needed.
     """
     base = process.process if isinstance(process, TaskPool) else process
@@ -48,6 +47,13 @@ def regression_tasks(process: LinearRegression | TaskPool) -> Tasks:
         raise TypeError(
             f"ExactMoments supports regression with Gaussian inputs only, not {base.law.describe()}; use MonteCarlo"
         )
+    return _tasks(process)
+
+
+@lru_cache(maxsize=16)
+def _tasks(process: LinearRegression | TaskPool) -> Tasks:
+    base = process.process if isinstance(process, TaskPool) else process
+    assert isinstance(base, LinearRegression)
     covariances, shares = _covariances(base)
     moments = np.stack([process.weight_moments(one) for one in covariances])
     noises, levels = _noises(base.noise)

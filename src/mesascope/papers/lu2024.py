@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mesascope.processes import LinearRegression, TaskPool
-from mesascope.records import Line, Points
+from mesascope.records import Line, Points, Trace
 from mesascope.theory import lu2024 as theory
 
 from ._claim import Claim, Difference, Finding, Settings, presets, within
@@ -144,7 +144,8 @@ def _expected(run: _Run, size: int, fresh: theory.Features, prompts: int, rng: n
 
 def _limit(settings: _Limit) -> Finding:
     """Exact errors of the best layers for pools at two dimensions, against the limit: how the difference falls."""
-    slopes, details, traces = {}, [], []
+    slopes, details = {}, []
+    traces: list[Trace] = []
     small, large = settings.dims
     for number, (alpha, kappa) in enumerate(settings.cases):
         limit = theory.fresh_error(alpha, kappa, settings.noise)
@@ -167,7 +168,8 @@ def _limit(settings: _Limit) -> Finding:
         x, y = [float(small), float(large)], [first, second]
         traces += [Line(x=x, y=y, label=name, series=number), Points(x=x, y=y, label=name, series=number)]
     parts = {
-        name: between(ends, -1 - settings.tolerance, -1 + settings.tolerance) for name, (_, ends) in slopes.items()
+        name: between(ends, -1 - settings.tolerance, -1 + settings.tolerance)
+        for name, (_, ends) in slopes.items()
     }
     figure = one_panel(
         "How finite dimensions come to Result 1",

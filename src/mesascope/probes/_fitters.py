@@ -35,7 +35,7 @@ def why_unreadable(kind: Any, process: Any) -> str | None:
     if kind.fitting.symbols and vocabulary(process) is None:
         return f"reads symbols, and {drawn} draws none"
     if any(getattr(process, attribute, None) is None for _, attribute in kind.fitting.of_process):
-        return f"needs a pool of weights, and {drawn} has none: use TaskPool"
+        return f"needs a pool of weights, and {drawn} has none: use TaskPool, of at most 4096 tasks"
     return None
 
 

@@ -207,8 +207,10 @@ class Identification:
 
 
 def plain_hyperparameters(learner: Learner) -> dict[str, Any]:
-    """Return hyperparameters as numbers and nested lists, without those that are None."""
-    return {k: np.asarray(v).tolist() for k, v in learner.hyperparameters.items() if v is not None}
+    """Return hyperparameters as numbers and nested lists, without those that are None or that the process of the data has."""
+    given = {name for name, _ in learner.fitting.of_process}
+    fitted = {k: v for k, v in learner.hyperparameters.items() if v is not None and k not in given}
+    return {k: np.asarray(v).tolist() for k, v in fitted.items()}
 
 
 def _short(value: Any) -> str:

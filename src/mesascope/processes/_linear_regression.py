@@ -75,6 +75,8 @@ class LinearRegression(TaskProcess):
             if isinstance(given, tuple):
                 with error_path(name):
                     object.__setattr__(self, name, _checked_covariance(given, self.dim))
+        if self.sparsity is not None and self.prior == "sphere":
+            raise SpecError("'sphere' needs all weights: leave out sparsity", "prior")
         if self.sparsity is not None and self.sparsity > self.dim:
             raise SpecError(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
 
@@ -125,7 +127,7 @@ class LinearRegression(TaskProcess):
             TypeError: the weights are sparse.
         """
         if self.sparsity is not None:
-            raise TypeError("ExactMoments supports regression without sparsity only; use MonteCarlo")
+            raise TypeError("moments of sparse weights are not known; use MonteCarlo")
         if self.prior == "sphere":
             return sphere_moments(covariance)
         root = self.prior_root()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 _MAX_BYTES = 2**31
+_MAX_COMPARED = 4096  # tasks: `identify` holds an answer of every task for every prompt
 
 
 @kind("task-pool", process={"kind": "linear-regression", "dim": 5}, tasks=16)
@@ -35,7 +36,7 @@ class TaskPool(TaskProcess):
     prompt. Prompts with new tasks are those of `pool.process` (raventos2023, lu2024).
 
     Args:
-        process: a process with tasks: `LinearRegression` or `NonlinearRegression`.
+        process: a `TaskProcess`: `LinearRegression`, `NonlinearRegression`, or one of your own.
         tasks: the number $K \ge 1$ of tasks, drawn with `seed`.
         seed: the seed of the pool, ≥ 0.
         vectors: instead of `tasks`, the weights $w_1 \dots w_K$ of linear regression, shape `(K, d)`.
@@ -53,7 +54,7 @@ class TaskPool(TaskProcess):
     def __post_init__(self) -> None:
         given: object = self.process
         if not isinstance(given, TaskProcess) or isinstance(given, TaskPool):
-            what = f"must be a process with tasks, linear-regression or nonlinear-regression, got {show(self.process)}"
+            what = f"must be a TaskProcess, such as linear-regression, got {show(self.process)}"
             raise SpecError(what, "process")
         sources = [name for name in ("tasks", "vectors", "file") if getattr(self, name) is not None]
         if len(sources) != 1:
@@ -67,7 +68,9 @@ class TaskPool(TaskProcess):
     def _check_vectors(self, vectors: Samples, path: str) -> None:
         if not isinstance(self.process, LinearRegression):
             raise SpecError("are weights of linear regression; give tasks for another process", path)
-        shape = vectors.table.shape[:1] if vectors.pooled else vectors.table.shape
+        # one column of a file is read as a pool of numbers
+        column = vectors.pooled and not (self.file and self.process.dim == 1)
+        shape = vectors.table.shape[:1] if column else vectors.table.shape
         if shape != (len(vectors.table), self.process.dim):
             what = f"must have shape (K, {self.process.dim}), a row for each task, got {shape}"
             raise SpecError(what, path)
@@ -108,8 +111,12 @@ class TaskPool(TaskProcess):
 
     @property
     def weights_of_tasks(self) -> np.ndarray | None:
-        r"""The weights $w_1 \dots w_K$ of linear regression, shape (K, d); None for other tasks."""
-        return np.asarray(self.table) if isinstance(self.process, LinearRegression) else None
+        r"""The weights $w_1 \dots w_K$ of linear regression with which `identify` compares models, shape (K, d).
+
+        None for other tasks, and for more than 4096.
+        """
+        linear = isinstance(self.process, LinearRegression)
+        return np.asarray(self.table) if linear and self.size <= _MAX_COMPARED else None
 
     def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
         """Draw tasks of the pool, independently and with equal probabilities."""
@@ -129,9 +136,9 @@ class TaskPool(TaskProcess):
         Raises:
             TypeError: the tasks are not those of linear regression.
         """
-        if self.weights_of_tasks is None:
-            raise TypeError(f"{type(self.process).__name__} has no weights w; use MonteCarlo")
-        return pool_moments(self.weights_of_tasks, covariance)
+        if not isinstance(self.process, LinearRegression):
+            raise TypeError(f"{type(self.process).__name__} has no weights w")
+        return pool_moments(np.asarray(self.table), covariance)
 
     def specification(self) -> dict[str, Any]:
         """Return the table that specifies the pool; vectors that came from a file are given by `file`."""

@@ -55,9 +55,13 @@ def _figures(result: Any) -> dict[str, Figure]:
     if isinstance(several := getattr(result, "figures", None), dict):
         return several
     if type(result).__module__.startswith("xarray"):
-        if {"run", "status"} <= set(result):
+        if "critical_point" in result:
+            return {"figure": phase_figure(result, "Phase diagram")}
+        if "run" in result:
             return {"figure": array_figure(result)}
-        return {"figure": phase_figure(result, "Phase diagram")}
+        raise TypeError(
+            "plot: these arrays are neither a phase diagram nor those of a study; pass all that `to_xarray` returned"
+        )
     raise TypeError(
         f"plot: cannot draw {type(result).__name__}; give a flow, descent, training, identification, phase diagram, claim or "
         "Figure"

@@ -155,7 +155,7 @@ def _outcome(study: StudyRecord, rows: Mapping[str, RunRow], name: str) -> Panel
 
 
 def array_figure(data: Any) -> Figure:
-    """Every number of a study's arrays, as `to_xarray` returns them, over its axes.
+    """Every outcome of a study that is one number, and the mean product, over its axes: of arrays as `to_xarray` returns them.
 
     Raises:
         ValueError: there is no number over one or two axes of more than one value.
@@ -164,9 +164,10 @@ def array_figure(data: Any) -> Figure:
     axes = [StudyAxis(name=dim, labels=tuple(_labels_of(data, dim))) for dim in dims]
     panels = []
     for name, array in data.data_vars.items():
-        if array.dims[: len(dims)] != dims or array.dtype.kind not in "iuf":
+        if name == "product":
+            array = array.mean(array.dims[len(dims) :])
+        if array.dims != dims or array.dtype.kind not in "iuf":
             continue
-        array = array.mean(array.dims[len(dims) :])  # of a_j b_j, as in reports
         values = {place: float(value) for place, value in np.ndenumerate(array.values) if isfinite(value)}
         panel = _over_axes(axes, values, _SHOWN.get(name, str(name)))
         panels += [] if panel is None else [panel]

@@ -37,8 +37,12 @@ def resolvent(x: Number, kappa: Number) -> float:
     Source: lu2024; `common.py:6` of the authors' program.
     """
     x, kappa = float(finite_positive("x", x)), _positive_or_infinite("kappa", kappa)
-    shifted = x + 1 - 1 / kappa
-    return 2 / (shifted + sqrt(shifted**2 + 4 * x / kappa))
+    if isinf(kappa):
+        return 1 / (1 + x)
+    shifted = kappa * (x + 1) - 1
+    root = sqrt(shifted**2 + 4 * kappa * x)
+    # the form in which nothing cancels
+    return 2 * kappa / (shifted + root) if shifted > 0 else (root - shifted) / (2 * x)
 
 
 def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
@@ -48,6 +52,9 @@ def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Numbe
 
     $$e = \rho + x_* - 2 x_*^2 m + (1 + x_*)\, x_*^2\, m_2, \qquad
     m_2 = -M_\kappa'(x_*) = \frac{m^2}{1 - \kappa m^2/(\kappa + m)^2}.$$
+
+    For finite $\tau > 1$ it is larger by $(1 + x_*)\, m\, e_{IDG}/(\tau - 1)$, with $e_{IDG}$ of `pool_error`. For $\tau < 1$
+    it is the formula of the source, with $\mu = x_* M_{\kappa/\tau}(x_*)$.
 
     Args:
         alpha: $\alpha = \ell/d > 0$, examples per dimension.
@@ -62,15 +69,10 @@ def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Numbe
     """
     alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
-    m = resolvent(x, kappa)
-    squared = _squared_resolvent(m, kappa)
-    if tau == inf:
-        return rho + x - 2 * x**2 * m + (1 + x) * x**2 * squared
     if tau > 1:
-        excess = 1 / (tau - 1)
-        first = (squared / m**2 - excess) * (1 + x) * (x * m) ** 2
-        second = (3 - 2 * tau) * excess * m * x**2
-        return first + second + ((1 + rho) * excess * m + 1) * x + rho * m * excess + rho
+        m, on_pool = resolvent(x, kappa), pool_error(alpha, kappa, rho)
+        excess = (1 + x) * m * on_pool / (tau - 1)
+        return on_pool - x**2 * m + (1 + x) * x**2 * _squared_resolvent(m, kappa) + excess
     mu = x * resolvent(x, kappa / tau)
     first = tau * (1 + x) / (1 - tau) * (1 - tau * (1 - mu) ** 2 - (x - rho) / x * mu)
     return first - 2 * tau * (1 - mu) + rho + 1
