@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
 
 from mesascope.processes import LinearRegression, TaskPool
-from mesascope.records import Line, Points, Trace
+from mesascope.records import Figure, Line, Points, Trace
 from mesascope.theory import lu2024 as theory
 
 from ._claim import Claim, Difference, Finding, Settings, presets, within
@@ -162,16 +163,31 @@ def _limit(settings: _Limit) -> Finding:
             gaps.append(mean_interval(np.array(errors) - limit))
         (first, (low, high)), (second, (under, over)) = gaps
         name = f"α = {alpha:g}, κ = {kappa:g}"
-        ends = np.log(np.array([under / high, over / low])) / np.log(large / small)
-        slopes[name] = (float(np.log(second / first) / np.log(large / small)), ends.tolist())
+        ratios = (second / first, under / high, over / low if low > 0 else inf)
+        slope, *ends = (log(one) / log(large / small) if one > 0 else -inf for one in ratios)
+        slopes[name] = slope, ends
         details.append({"case": name, "limit": limit, "differences": [first, second]})
+        if min(first, second) <= 0:
+            continue  # no place on a logarithmic axis
         x, y = [float(small), float(large)], [first, second]
         traces += [Line(x=x, y=y, label=name, series=number), Points(x=x, y=y, label=name, series=number)]
     parts = {
         name: between(ends, -1 - settings.tolerance, -1 + settings.tolerance)
         for name, (_, ends) in slopes.items()
     }
-    figure = one_panel(
+    figure = _figure(traces, settings) if traces else None
+    return Finding.of_parts(
+        {name: slope for name, (slope, _) in slopes.items()},
+        -1.0,
+        settings.tolerance,
+        parts,
+        {"cases": details, "intervals_95": {name: ends for name, (_, ends) in slopes.items()}},
+        {"finite-dimension": figure} if figure else {},
+    )
+
+
+def _figure(traces: list[Trace], settings: _Limit) -> Figure:
+    return one_panel(
         "How finite dimensions come to Result 1",
         f"error on new tasks, ρ = {settings.noise:g}, τ = ∞",
         *traces,
@@ -179,14 +195,6 @@ def _limit(settings: _Limit) -> Finding:
         ylabel="exact error minus the limit",
         xscale="log",
         yscale="log",
-    )
-    return Finding.of_parts(
-        {name: slope for name, (slope, _) in slopes.items()},
-        -1.0,
-        settings.tolerance,
-        parts,
-        {"cases": details, "intervals_95": {name: ends for name, (_, ends) in slopes.items()}},
-        {"finite-dimension": figure},
     )
 
 
@@ -213,6 +221,11 @@ class _Limit(Settings):
 
 
 DIFFERENCES = (
+    Difference(
+        "model",
+        "one layer of linear attention (abstract), reduced to Γ, d × (d + 1) (`common.py:20`)",
+        "the same Γ",
+    ),
     Difference(
         "data",
         f"pools drawn from N(0, I), new tasks on the sphere (`{_PROGRAM}/kappa.py:32`, `common.py:58`)",
