@@ -44,7 +44,10 @@ COMPOSED = {
 }
 SEQUENCES["composed"] = COMPOSED, "diagonal-unitary"
 PROMPTS = {
-    "prompt-linear-transformer": ({"layers": 2}, {"kind": "linear-regression", "dim": 2, "noise": 0.1}),
+    "prompt-linear-transformer": (
+        {"layers": 2},
+        {"kind": "task-pool", "tasks": 3, "process": {"kind": "linear-regression", "dim": 2, "noise": 0.1}},
+    ),
     "looped-linear-transformer": (
         {"loops": 2},
         {"kind": "nonlinear-regression", "dim": 2, "target": {"kind": "random-features", "features": 3}},
@@ -87,10 +90,9 @@ def test_every_kind_of_model_and_process_is_among_them():
     from mesascope.specs import known_kinds
 
     assert set(known_kinds("model")) == {*SEQUENCES, *PROMPTS}
-    processes = [process for _, process in (*SEQUENCES.values(), *PROMPTS.values())]
-    assert {p["kind"] for p in processes if isinstance(p, dict)} == set(known_kinds("process")) - {
-        "diagonal-unitary"
-    }
+    given = [process for _, process in (*SEQUENCES.values(), *PROMPTS.values()) if isinstance(process, dict)]
+    processes = [*given, *(process["process"] for process in given if "process" in process)]
+    assert {process["kind"] for process in processes} == set(known_kinds("process")) - {"diagonal-unitary"}
 
 
 def test_the_result_of_a_training(tmp_path, train_with):
