@@ -1,5 +1,7 @@
 """Many seeds: each run is the one that it would be alone."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,11 +171,19 @@ def test_a_model_is_not_a_way_to_make_models():
             train_many(make, PROCESS, TASK, SEEDS, **SETTINGS)
 
 
+@pytest.mark.parametrize("function", [train, train_many])
+def test_settings_are_in_signature_and_docstring(function):
+    parameters = inspect.signature(function).parameters
+    for name, field in TrainingSettings.model_fields.items():
+        assert parameters[name].default == field.default
+        assert f"\n    {name}: " in inspect.getdoc(function)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rate": 0.1}, "'learning_rate' is no setting; use one of optimizer, steps"),
-        ({"steps": 0}, "steps must be at least 1"),
+        ({"learning_rate": 0.1}, "unknown field 'learning_rate'; use one of optimizer, steps"),
+        ({"steps": 0}, "steps: must be at least 1"),
         ({"workers": 0}, "workers must be at least 1"),
     ],
 )

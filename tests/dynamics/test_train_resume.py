@@ -201,7 +201,7 @@ from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, tra
 from mesascope.dynamics import Optimizer
 train(
     LinearAttention.diagonal(2, 0.3, 0.3), DiagonalUnitary(Gaussian(1.0), 2), NextToken(6), checkpoint=sys.argv[1],
-    optimizer=Optimizer("adam", 0.01), steps=10**9, batch=8, seed=3, average=0.9, held_out=16, record_every=4,
+    optimizer=Optimizer("adam", 0.01), steps=10**8, batch=8, seed=3, average=0.9, held_out=16, record_every=4,
     evaluate_every=5, checkpoint_every=3,
 )
 """

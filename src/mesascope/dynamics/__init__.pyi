@@ -10,6 +10,7 @@ from ._ensemble import flow_ends as flow_ends
 from ._flow import Flow as Flow
 from ._flow import gradient_flow as gradient_flow
 from ._flows import gradient_flows as gradient_flows
+from ._held_out import held_out_loss as held_out_loss
 from ._memory import refuse_large_networks as refuse_large_networks
 from ._memory import refuse_large_samples as refuse_large_samples
 from ._number_range import number_out_of_range as number_out_of_range
@@ -20,12 +21,11 @@ from ._parameters import Mask as Mask
 from ._parameters import mask_vector as mask_vector
 from ._parameters import real_vector as real_vector
 from ._rodas4 import Rodas4 as Rodas4
-from ._train import Training as Training
 from ._train import run_training as run_training
 from ._train import train as train
 from ._train_many import train_many as train_many
+from ._training import Training as Training
 from ._training_settings import TrainingSettings as TrainingSettings
-from ._training_settings import held_out_loss as held_out_loss
 from .landscape import BLOCKS as BLOCKS
 from .landscape import ConservedQuantities as ConservedQuantities
 from .landscape import CriticalPoint as CriticalPoint

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from mesascope.objectives import Task, refuse_large_batches, task_length
 
+from ._held_out import in_precision
 from ._pieces import inner_jaxprs, output_bytes
-from ._training_settings import TrainingSettings, in_precision
+from ._training_settings import TrainingSettings
 
 _LARGEST = 4 * 2**30
 

@@ -22,7 +22,7 @@ from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings
 from ._training_steps import TrainingState
 
-_DECISIVE = ("batch", "precision", "average", "held_out", "record_every")  # settings
+_DECISIVE = ("batch", "precision", "held_out", "record_every")  # settings
 _NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 
 
@@ -133,6 +133,7 @@ def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -
         "task": repr(task),
         "optimizer": repr(optimizer) if named else "an optax transformation",
         "seed": str(seed),
+        "average": str(settings.decay),
     }
     facts |= {name: str(getattr(settings, name)) for name in _DECISIVE}
     if isinstance(optimizer, Optimizer) and optimizer.schedule != "constant":

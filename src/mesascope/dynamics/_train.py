@@ -6,30 +6,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from mesascope.core import Clock, Estimate, Progress, integer_at_least, named_key, require_x64, shows_progress
 from mesascope.objectives import Task, check_model_reads, check_task
-from mesascope.records import Figure, training_figure
 
 from ._devices import devices_to_share, on_one_device
+from ._held_out import held_out_loss, in_precision
 from ._memory import refuse_large_networks, refuse_large_samples
 from ._number_range import refuse_numbers_out_of_range
-from ._optimizer import Optimizer
 from ._outcome import Outcome
 from ._parameters import in_state_precision, real_vector, refuse_weights_not_finite
 from ._run_folder import RunFolder, run_facts
+from ._training import Training
 from ._training_log import TrainingLog
-from ._training_settings import TrainingSettings, held_out_loss, in_precision
+from ._training_settings import TrainingSettings, takes_settings
 from ._training_steps import TrainingState, TrainingSteps, advance, advance_together
-
-if TYPE_CHECKING:
-    import optax
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -37,80 +33,17 @@ _FIRST_STEPS = 16  # at once; more where they are quick
 _SECONDS_AT_ONCE = 1.0
 
 
-class Training(eqx.Module, Generic[Model]):
-    """A finished training run; `ms.plot` draws it.
-
-    Attributes:
-        model: the model at the last stop at which weights and losses were finite.
-        average: the model with the moving average of the weights, if one was asked for.
-        steps: number of steps taken at every record, shape (n,).
-        losses: mean loss of the batches since the record before, shape (n,).
-        evaluated: number of steps taken at every evaluation, shape (m,).
-        evaluations: loss on the held-out samples there, shape (m,), with standard errors.
-        loss: loss of `model` on the held-out samples at the end, with its standard error.
-        result: how it ended; `result.message` names the remedy where one is needed.
-        checkpoint: the last checkpoint, if a folder for them was given.
-    """
-
-    model: Model
-    average: Model | None
-    steps: np.ndarray
-    losses: np.ndarray
-    evaluated: np.ndarray
-    evaluations: Estimate
-    loss: Estimate
-    result: Outcome
-    checkpoint: Path | None = eqx.field(static=True)
-
-    def figure(self) -> Figure:
-        """The losses of batches and held-out samples over the steps, as far as they are finite.
-
-        Raises:
-            ValueError: nothing finite was recorded.
-        """
-        batches = self.steps, self.losses
-        held_out = (
-            self.evaluated,
-            np.asarray(self.evaluations.value),
-            np.asarray(self.evaluations.standard_error),
-        )
-        drawn = training_figure("Training", _finite(*batches), _finite(*held_out))
-        if drawn is None:
-            raise ValueError("no finite loss was recorded; set record_every or evaluate_every to fewer steps")
-        return drawn
-
-    def __repr__(self) -> str:
-        taken = self.steps[-1] if len(self.steps) else 0
-        low, high = map(float, self.loss.interval())
-        loss = f"held-out loss {float(self.loss):.6g} [{low:.6g}, {high:.6g}]"
-        return f"<Training: {self.result.value} after {taken} steps; {loss}; of {type(self.model).__name__}>"
-
-
-def _finite(*columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The rows without infinities and NaN."""
-    rows = np.isfinite(np.stack(columns)).all(axis=0)
-    return tuple(column[rows] for column in columns)
-
-
 @shows_progress
+@takes_settings
 def train(
     model: Model,
     process: Any,
     task: Task,
     *,
-    optimizer: Optimizer | optax.GradientTransformation | None = None,
-    steps: int = 1000,
-    batch: int = 256,
     seed: int = 0,
-    precision: str = "float32",
-    average: float | None = None,
-    held_out: int = 4096,
-    record_every: int = 50,
-    evaluate_every: int | None = None,
     checkpoint: str | Path | None = None,
-    checkpoint_every: int | None = None,
-    checkpoint_minutes: float = 5.0,
     progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
 ) -> Training[Model]:
     """Minimize the expected loss on new samples at every step.
 
@@ -126,22 +59,10 @@ def train(
         model: the start: anything with `predictions`, such as `SequenceModel`, `PromptModel` or `LinearAttention`.
         process: what draws the sequences (for `NextToken`) or prompts (for `FewShot`).
         task: which predictions count.
-        optimizer: `Optimizer(…)`, or any optax transformation on one real vector of weights (complex weights
-            are their real and imaginary parts); Adam at 1e-3 by default.
-        steps: number of steps ≥ 1.
-        batch: samples per step ≥ 1.
         seed: of the training and held-out samples (independent streams).
-        precision: "float32", "float64" (needs 64-bit mode), or "bfloat16" for samples and activations with
-            weights in float32.
-        average: decay of an exponential moving average of the weights, such as 0.999; None keeps none.
-        held_out: samples for evaluations, at least 2; the same ones at every evaluation.
-        record_every: steps between records of the loss ≥ 1; a last record closes the run.
-        evaluate_every: steps between evaluations; None evaluates only at the end.
         checkpoint: a folder for checkpoints, made before the first step if it is missing; None keeps none.
-        checkpoint_every: steps between checkpoints that stay; None saves only at the end and by time.
-        checkpoint_minutes: minutes > 0 after which the state is saved if no checkpoint is newer; the next checkpoint replaces
-            this one. A large number, such as 1e9, leaves it out.
         progress: called with a `Progress` at every record; KeyboardInterrupt keeps what was computed.
+        **settings: fields of `TrainingSettings`.
 
     Returns:
         Also when the loss is not finite, from the start or later, or the run is interrupted: `result` says so, and the
@@ -155,12 +76,8 @@ def train(
         InUseError: another run writes to the folder now.
         RecordError: the folder or a checkpoint cannot be written.
     """
-    chosen = Optimizer() if optimizer is None else optimizer
-    when = (record_every, evaluate_every, checkpoint_every, checkpoint_minutes)
-    settings = TrainingSettings(chosen, steps, batch, precision, average, held_out, *when)
-    return run_training(
-        model, process, task, settings, seed, checkpoint, progress, devices=devices_to_share()
-    )
+    how = TrainingSettings.of(**settings)
+    return run_training(model, process, task, how, seed, checkpoint, progress, devices=devices_to_share())
 
 
 def run_training(
@@ -198,7 +115,7 @@ def train_together(
     check_model(models[0], process, settings, len(models))
     starts = [checked_start(model, settings.precision) for model in models]
     seeds = [integer_at_least("seed", seed, 0) for seed in seeds]
-    how = (process, task, settings.transformation(), settings.batch, settings.precision, settings.average)
+    how = (process, task, settings.transformation(), settings.batch, settings.precision, settings.decay)
     with in_precision(settings.precision):
         steps = TrainingSteps(*how, devices)
         runs = [_Run(start, seed, settings, steps) for start, seed in zip(starts, seeds, strict=True)]

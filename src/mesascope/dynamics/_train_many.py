@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,12 +16,14 @@ from jax import Array
 from mesascope.core import Progress, cores, in_this_precision, integer_at_least, named_key
 from mesascope.objectives import Task
 
-from ._train import Training, check_run, run_training, train_together
-from ._training_settings import TrainingSettings
+from ._train import check_run, run_training, train_together
+from ._training import Training
+from ._training_settings import TrainingSettings, takes_settings
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 
+@takes_settings
 def train_many(
     make: Callable[[Array], Model],
     process: Any,
@@ -48,7 +49,7 @@ def train_many(
         checkpoint: a folder that gets one subfolder `seed-…` per run; runs there continue as those of `train` do.
         workers: runs at the same time on a CPU ≥ 1; as many as there are cores by default.
         progress: called with (seed, `Progress`) at every record, from the thread of the run.
-        settings: as for `train`: optimizer, steps, batch, precision, ….
+        **settings: fields of `TrainingSettings`.
 
     Returns:
         The runs in the order of the seeds.
@@ -57,7 +58,7 @@ def train_many(
         ValueError, TypeError, CheckpointError: as `train`; and for no seeds, the same seed twice, or an unknown setting.
     """
     _check_make(make)
-    chosen = _checked_settings(settings)
+    chosen = TrainingSettings.of(**settings)
     keys = {seed: named_key(seed, "model") for seed in _checked_seeds(seeds)}
     if workers is not None:
         workers = integer_at_least("workers", workers, 1)
@@ -102,11 +103,3 @@ def _checked_seeds(seeds: Any) -> list[int]:
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds: must be distinct, at least one, got {numbers}")
     return numbers
-
-
-def _checked_settings(settings: dict[str, Any]) -> TrainingSettings:
-    known = [field.name for field in fields(TrainingSettings)]
-    for name in settings:
-        if name not in known:
-            raise TypeError(f"train_many: {name!r} is no setting; use one of {', '.join(known)}")
-    return TrainingSettings(**{name: value for name, value in settings.items() if value is not None})

@@ -1,64 +1,106 @@
-"""How to train, and on what the result is evaluated."""
+"""How to train, declared once: the keywords of `train` and `train_many`, and fields of a specification."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-import jax
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationError
 
-from mesascope.core import Estimate, finite_number, finite_positive, integer_at_least
-from mesascope.objectives import PRECISIONS, MonteCarlo, Task, population_loss
+from mesascope.specs import (
+    Count,
+    Number,
+    Positive,
+    Spec,
+    SpecError,
+    SpecTypeError,
+    field_help,
+    first_error,
+    in_file_form,
+    integer,
+    number,
+    show,
+)
 
 from ._optimizer import Optimizer
 
 if TYPE_CHECKING:
     import optax
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How to train; see `train` for every field."""
 
-    optimizer: Optimizer | optax.GradientTransformation = field(default_factory=Optimizer)
-    steps: int = 1000
-    batch: int = 256
-    precision: str = "float32"
-    average: float | None = None
-    held_out: int = 4096
-    record_every: int = 50
-    evaluate_every: int | None = None
-    checkpoint_every: int | None = None
-    checkpoint_minutes: float = 5.0
+def _decay(value: Any) -> Number:
+    given = number(value)
+    if not 0 < given < 1:
+        raise SpecError(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
+    return given
 
-    def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("batch", 1), ("held_out", 2), ("record_every", 1)):
-            self._set(name, integer_at_least(name, getattr(self, name), least))
-        for name in ("evaluate_every", "checkpoint_every"):
-            if getattr(self, name) is not None:
-                self._set(name, integer_at_least(name, getattr(self, name), 1))
-        self._set("checkpoint_minutes", float(finite_positive("checkpoint_minutes", self.checkpoint_minutes)))
-        if self.precision not in PRECISIONS:
-            known = ", ".join(map(repr, PRECISIONS))
-            raise ValueError(f"precision: must be one of {known}, got {self.precision!r}")
-        if self.average is not None:
-            self._set("average", float(finite_number("average", self.average)))
-            if not 0 < self.average < 1:
-                raise ValueError(
-                    f"average: the decay must lie between 0 and 1, such as 0.999, got {self.average}"
-                )
-        if not hasattr(self.optimizer, "init") and not isinstance(self.optimizer, Optimizer):
-            raise TypeError(
-                f"optimizer: must be Optimizer(…) or an optax optimizer such as optax.adam(1e-3), got {self.optimizer!r}"
-            )
 
-    def _set(self, name: str, value: float) -> None:
-        object.__setattr__(self, name, value)
+def _optimizer(value: Any) -> Any:
+    if not isinstance(value, Optimizer) and not (hasattr(value, "init") and hasattr(value, "update")):
+        raise SpecTypeError(
+            f"must be Optimizer(…) or an optax optimizer such as optax.adam(1e-3), got {show(value)}"
+        )
+    return value
 
-    def transformation(self) -> Any:
+
+Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
+AnyOptimizer: TypeAlias = Annotated[Any, PlainValidator(_optimizer)]
+
+
+class TrainingSettings(Spec):
+    """How to train.
+
+    Attributes:
+        optimizer: `Optimizer(…)`, or in Python any optax transformation on one real vector of weights (complex weights are
+            their real and imaginary parts); in a specification its name, or a table of its fields.
+        steps: number of steps.
+        batch: samples per step.
+        precision: "float32", "float64" (needs 64-bit mode), or "bfloat16" for samples and activations with weights in
+            float32.
+        average: decay of a moving average of the weights, such as 0.999; without it none is computed.
+        held_out: samples for evaluations, at least 2; the same ones at every evaluation.
+        record_every: steps between records of the loss; a last record closes the run.
+        evaluate_every: steps between evaluations on held-out samples; without it only at the end.
+        checkpoint_every: steps between checkpoints that stay; without it only at the end and by time.
+        checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
+            next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
+    """
+
+    optimizer: AnyOptimizer = Optimizer()
+    steps: Count = 1000
+    batch: Count = 256
+    precision: Literal["float32", "float64", "bfloat16"] = "float32"
+    average: Decay | None = None
+    held_out: Annotated[int, BeforeValidator(integer), Field(ge=2, le=10**8)] = 4096
+    record_every: Count = 50
+    evaluate_every: Count | None = None
+    checkpoint_every: Count | None = None
+    checkpoint_minutes: Positive = 5
+
+    @classmethod
+    def of(cls, **given: Any) -> TrainingSettings:
+        """The settings with these fields; None stands for a default.
+
+        Raises:
+            SpecError: a `ValueError` that names the field.
+        """
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            raise first_error(error) from None
+
+    def transformation(self) -> optax.GradientTransformation:
         """The optax transformation."""
         return self.optimizer.build(self.steps) if isinstance(self.optimizer, Optimizer) else self.optimizer
+
+    @property
+    def decay(self) -> float | None:
+        """`average` as a double."""
+        return None if self.average is None else float(self.average)
 
     def next_stop(self, taken: int) -> int:
         """The next step with something to do: record, evaluate, save or end."""
@@ -70,28 +112,17 @@ class TrainingSettings:
         return every is not None and taken % every == 0
 
 
-def in_precision(precision: str) -> AbstractContextManager[Any]:
-    """32-bit mode unless float64 is asked for: samples are drawn, not only used, in the precision of the run."""
-    return jax.enable_x64(precision == "float64")
-
-
-def held_out_loss(model: Any, process: Any, task: Task, settings: TrainingSettings, seed: int) -> Estimate:
-    """The loss on the held-out samples of a training run, the same ones for every model.
-
-    Args:
-        model: anything with `predictions`, such as the `average` of a run.
-        process: of the run.
-        task: of the run.
-        settings: of the run; `held_out`, `batch` and `precision` decide (bfloat16 is evaluated in float32).
-        seed: of the run.
-
-    Returns:
-        Mean and standard error over `settings.held_out` samples.
-
-    Raises:
-        ValueError, TypeError: parts that do not fit, as `population_loss`.
-    """
-    precision = "float64" if settings.precision == "float64" else "float32"
-    with in_precision(precision):
-        engine = MonteCarlo(settings.held_out, seed, min(settings.batch, settings.held_out), precision)
-        return population_loss(model, process, task, engine)
+def takes_settings(function: F) -> F:
+    """Show the fields of `TrainingSettings` in signature and docstring of a function that takes them as `**settings`."""
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    fields = TrainingSettings.model_fields.items()
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+        for name, field in fields
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
+    lines = "\n".join(f"{field.name}: {field.text}" for field in field_help(TrainingSettings))
+    text = inspect.getdoc(function) or ""
+    function.__doc__ = text.replace("    **settings: fields of `TrainingSettings`.", indent(lines, "    "))
+    return function

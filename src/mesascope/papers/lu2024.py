@@ -261,8 +261,8 @@ CLAIMS = (
         check=_limit,
         criterion="""The 95 % interval of the slope of log difference over log d, from 24 to 96, lies within 0.2 of −1: the
             next order, 1/d², is a few per cent of the first at d = 24. Errors are exact for each of 200 pools.""",
-        history="""Dimensions 16 and 64 with 20 pools, and this setting with 400 pools, were looked at before; those with 400 met
-            the criterion.""",
+        history="""Dimensions 16 and 64 with 20 pools, and this setting with 400 pools, were looked at before; 400 pools
+            met the criterion.""",
     ),
     Claim(
         id=f"{PAPER}/stored-sweeps",
@@ -276,7 +276,7 @@ CLAIMS = (
         check=_stored,
         criterion="""Each of 18 numbers is within three standard errors, of their ten runs and our 20 pools together. The
             formula for d → ∞ is told beside them and decides nothing. The second order in 1/n is a hundredth of the first.""",
-        history="""The same runs were looked at before with other pools, at first only α = 0.1 with the first order; then all with
-            40 pools, which met the criterion, too.""",
+        history="""The same runs were looked at before with other pools, at first only α = 0.1 with the first order; then all
+            with 40 pools, which met the criterion, too.""",
     ),
 )

@@ -3,26 +3,19 @@
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import Field, model_validator
 
 from mesascope.core import Progress
-from mesascope.dynamics import Optimizer, OptimizerField
+from mesascope.dynamics import Optimizer, OptimizerField, TrainingSettings
 from mesascope.models import ModelKind, require_readable
 from mesascope.specs import (
-    Count,
-    Number,
-    Positive,
     Seed,
     SpecError,
     as_tables,
     error_path,
-    in_file_form,
-    integer,
-    number,
     one_of,
-    show,
 )
 
 from ._data import DataSpec
@@ -32,53 +25,24 @@ from ._train_result import TrainResult
 from ._training_run import SPEC_FILE, TrainingRun, TrainingRuns
 
 
-def _decay(value: Any) -> Number:
-    given = number(value)
-    if not 0 < given < 1:
-        raise SpecError(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
-    return given
-
-
-Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
-
-
 def _seed_unless_seeds(given: dict[str, Any]) -> int | None:
     return 0 if given.get("seeds") is None else None
 
 
-class TrainSpec(DataSpec):
+class TrainSpec(TrainingSettings, DataSpec):
     """A training run: data and task as for `DataSpec`, the model, and the settings of training.
 
     Attributes:
         model: the model, and its initial weights.
         optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
-        steps: number of steps.
-        batch: samples per step.
         seed: seed of the samples, and of the initial weights unless the model has its own; 0 when left out.
         seeds: instead of seed: one run for each.
-        precision: "float32", "float64" or "bfloat16" (samples and activations, with weights in float32).
-        average: decay of a moving average of the weights; without it none is computed.
-        held_out: samples for evaluations, at least 2.
-        record_every: steps between records of the loss.
-        evaluate_every: steps between evaluations on held-out samples; without it only at the end.
-        checkpoint_every: steps between checkpoints that stay; without it only at the end.
-        checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
-            next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
     """
 
     model: Annotated[ModelKind, *one_of("model")]
     optimizer: OptimizerField = Optimizer()
-    steps: Count = 1000
-    batch: Count = 256
     seeds: Annotated[tuple[Seed, ...] | None, Field(min_length=1)] = None
     seed: Seed | None = Field(default_factory=_seed_unless_seeds)
-    precision: Literal["float32", "float64", "bfloat16"] = "float32"
-    average: Decay | None = None
-    held_out: Annotated[int, BeforeValidator(integer), Field(ge=2, le=10**8)] = 4096
-    record_every: Count = 50
-    evaluate_every: Count | None = None
-    checkpoint_every: Count | None = None
-    checkpoint_minutes: Positive = 5
 
     @model_validator(mode="after")
     def _one_seed_or_several(self) -> Self:
@@ -119,13 +83,12 @@ class TrainSpec(DataSpec):
             refuse_large_samples(process, task, self.batch, self.precision)
         with error_path("optimizer"):
             self.optimizer.build(self.steps)  # refuses a warm-up longer than the run
-            settings = {"optimizer": self.optimizer, **self._settings()}
-        self._refuse_size(settings)
+        self._refuse_size()
         model = self.build_model()
         if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
             with error_path("law"):  # the loss is of degree 6 in the initial token
                 require_moments(process.law, process.dim)
-        return TrainingRun(self, model, process, task, settings)
+        return TrainingRun(self, model, process, task, self.settings, self.seed or 0)
 
     def build_many(self) -> TrainingRuns:
         """Return the runs of all seeds, ready to start.
@@ -152,6 +115,11 @@ class TrainSpec(DataSpec):
         run = self.build()
         return run.result(run.train(folder, progress))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of `TrainingSettings`, arguments of `train`."""
+        return {name: getattr(self, name) for name in TrainingSettings.model_fields}
+
     def build_model(self) -> Any:
         """Return the model with its initial weights, which are the same with and without 64-bit mode.
 
@@ -171,28 +139,15 @@ class TrainSpec(DataSpec):
         if found:
             raise SpecError(found.what, *found.path)
 
-    def _refuse_size(self, settings: dict[str, Any]) -> None:
+    def _refuse_size(self) -> None:
         """Refuse a model that is too large to be trained, before its weights are drawn."""
         import equinox as eqx
 
-        from mesascope.dynamics import TrainingSettings, refuse_large_networks
+        from mesascope.dynamics import refuse_large_networks
 
         shapes = eqx.filter_eval_shape(self.build_model)
         with error_path("model"):
-            seedless = {name: value for name, value in settings.items() if name != "seed"}
-            refuse_large_networks(shapes, TrainingSettings(**seedless))
-
-    def _settings(self) -> dict[str, Any]:
-        """The arguments of `train`, without the optimizer."""
-        names = ("steps", "batch", "seed", "precision", "held_out")
-        every = ("record_every", "evaluate_every", "checkpoint_every")
-        average = None if self.average is None else float(self.average)
-        minutes = float(self.checkpoint_minutes)
-        return {
-            "average": average,
-            "checkpoint_minutes": minutes,
-            **{name: getattr(self, name) for name in (*names, *every)},
-        }
+            refuse_large_networks(shapes, self)
 
 
 def load_trained(checkpoint: str | PathLike[str]) -> Any:

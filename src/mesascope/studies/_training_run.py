@@ -34,7 +34,8 @@ class TrainingRun:
         model: the model with its initial weights.
         process: the process that draws the data.
         task: which predictions count.
-        settings: arguments of `train`: `train(model, process, task, **settings)`.
+        settings: the fields of `TrainingSettings`: `train(model, process, task, seed=seed, **settings)`.
+        seed: of the samples.
     """
 
     spec: Spec
@@ -42,6 +43,7 @@ class TrainingRun:
     process: "SequenceProcess | PromptProcess"
     task: "Task"
     settings: Mapping[str, Any]
+    seed: int
 
     def train(
         self,
@@ -68,6 +70,7 @@ class TrainingRun:
                 self.model,
                 self.process,
                 self.task,
+                seed=self.seed,
                 **self.settings,
                 checkpoint=None if folder is None else Path(folder),
                 progress=progress,
@@ -83,10 +86,8 @@ class TrainingRun:
 
         if training.average is None:
             return None
-        settings = {name: value for name, value in self.settings.items() if name != "seed"}
-        return held_out_loss(
-            training.average, self.process, self.task, TrainingSettings(**settings), self.settings["seed"]
-        )
+        settings = TrainingSettings.of(**self.settings)
+        return held_out_loss(training.average, self.process, self.task, settings, self.seed)
 
 
 @contextmanager
@@ -195,7 +196,7 @@ class TrainingRuns:
                 list(self.runs),
                 checkpoint=None if folder is None else Path(folder),
                 progress=progress,
-                **{name: value for name, value in one.settings.items() if name != "seed"},
+                **one.settings,
             )
 
     def result(self, trainings: "Sequence[Training[Any]]") -> TrainManyResult:

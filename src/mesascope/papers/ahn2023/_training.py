@@ -37,7 +37,7 @@ _AT_ONCE = 500  # prompts whose intermediate results stay in the processor's cac
 _CLIP = 0.01  # the largest norm of a matrix's gradient
 _DECAYS = (0.99, 0.9)  # of Adam
 _CHECKPOINTS = 20  # an interrupted training loses at most a twentieth,
-_SECONDS = 60 * TrainingSettings.checkpoint_minutes  # and no more than this
+_SECONDS = 60 * TrainingSettings().checkpoint_minutes  # and no more than this
 _FILE = "state.checkpoint"
 
 
