@@ -15,10 +15,8 @@ from ._every_position import Predictor as Predictor
 from ._every_position import TokenLogits as TokenLogits
 from ._every_position import XsYs as XsYs
 from ._identification import Asked as Asked
-from ._identification import Beyond as Beyond
 from ._identification import Identification as Identification
 from ._identification import Ranked as Ranked
-from ._identification import Separation as Separation
 from ._identification_curves import Curves as Curves
 from ._identify import identify as identify
 from ._intervals import Measured as Measured

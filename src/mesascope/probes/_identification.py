@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mesascope.learners import Learner
-from mesascope.records import IdentificationRecord, provenance
+from mesascope.records import Beyond, IdentificationRecord, Separation, provenance
 
 from ._algebra import Reading
 from ._identification_curves import Curves
@@ -43,43 +43,6 @@ class Ranked(NamedTuple):
     algorithm: Learner
     or_more: bool = False
     diverges: bool = False
-
-
-class Beyond(NamedTuple):
-    """The nearest learner and the model out of distribution.
-
-    Attributes:
-        setting: how the data differ from those of the process.
-        examples: the number of examples.
-        distance: relative distance of the learner from the model there; NaN if the model does not answer.
-        interval: confidence interval of the distance.
-    """
-
-    setting: str
-    examples: int
-    distance: float
-    interval: tuple[float, float]
-
-
-class Separation(NamedTuple):
-    """Additional data on which the model was evaluated to distinguish candidates.
-
-    Attributes:
-        setting: how the data differ from those of the process.
-        examples: the number of examples.
-        candidates: the candidates that could not be distinguished.
-        difference: relative squared difference of the two candidates that are closest on these data.
-        distances: distance of every candidate from the model on these data, after all were fitted again to all data; empty
-            if the model's predictions are not finite.
-        decided: whether a candidate fits all data together; if not, these data are not used.
-    """
-
-    setting: str
-    examples: int
-    candidates: tuple[str, ...]
-    difference: float
-    distances: dict[str, float]
-    decided: bool
 
 
 class Asked(NamedTuple):
@@ -154,8 +117,8 @@ class Identification:
             **parts,
             **self.asked._asdict(),
             ranking=tuple(_fields(entry, "algorithm") for entry in self.ranking),
-            separated_by=tuple(map(_fields, self.separated_by)),
-            beyond=tuple(map(_fields, self.beyond)),
+            separated_by=self.separated_by,
+            beyond=self.beyond,
             reading=None if self.reading is None else _reading(self.reading),
             spec=dict(spec or {}),
             provenance=provenance(),

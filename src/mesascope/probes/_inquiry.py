@@ -11,6 +11,7 @@ import numpy as np
 from mesascope.core import Progress, named_key
 from mesascope.learners import GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
+from mesascope.records import Beyond, Separation
 
 from ._algebra import read_weights
 from ._answers import answers
@@ -18,7 +19,7 @@ from ._candidates import DIVERGENT, Judgement, judge
 from ._fit import Evidence, Fitted
 from ._fitters import fitters, with_special_cases
 from ._headline import headline
-from ._identification import Asked, Beyond, Identification, Ranked, Separation, Verdict, plain_hyperparameters
+from ._identification import Asked, Identification, Ranked, Verdict, plain_hyperparameters
 from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
 from ._preconditioner_shape import preconditioner_shape
@@ -116,7 +117,7 @@ class Inquiry:
             self._report(f"ask elsewhere: {place.setting.describe()}")
             more = self._evidence_at(place.setting, place.examples, str(len(separated)))
             if more is None:
-                separated.append(Separation(*_described(place, groups), {}, False))
+                separated.append(self._separation(place, groups, None))
                 break
             outcome = self._refit(remaining, [*evidence, more])
             separated.append(self._separation(place, groups, outcome))
@@ -230,19 +231,28 @@ class Inquiry:
                     raise
                 continue  # the process has no such length
             if more is None:
-                yield Beyond(setting.describe(), examples, np.nan, (np.nan, np.nan))
-                continue
-            found = judge([learner], [more], self._level, self._seed)
-            low, high = found.interval(self._level)
-            yield Beyond(
-                setting.describe(), examples, float(found.distance[0]), (float(low[0]), float(high[0]))
-            )
+                distance, interval = np.nan, (np.nan, np.nan)
+            else:
+                found = judge([learner], [more], self._level, self._seed)
+                low, high = found.interval(self._level)
+                distance, interval = float(found.distance[0]), (float(low[0]), float(high[0]))
+            yield Beyond(setting=setting.describe(), examples=examples, distance=distance, interval=interval)
 
-    def _separation(self, place: Place, groups: dict[str, list[str]], outcome: _Outcome) -> Separation:
-        distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
-        low, _ = outcome.judgement.interval(self._level)
-        decided = bool(low.min() <= self._tolerance)
-        return Separation(*_described(place, groups), distances, decided)
+    def _separation(self, place: Place, groups: dict[str, list[str]], outcome: _Outcome | None) -> Separation:
+        """Return what the data of a place showed; the model's predictions are not finite there without an outcome."""
+        distances, decided = {}, False
+        if outcome is not None:
+            distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
+            low, _ = outcome.judgement.interval(self._level)
+            decided = bool(low.min() <= self._tolerance)
+        return Separation(
+            setting=place.setting.describe(),
+            examples=place.examples,
+            candidates=tuple(groups),
+            difference=place.difference,
+            distances=distances,
+            decided=decided,
+        )
 
     def _ranking(
         self, fitted: dict[str, Fitted], judgement: Judgement, groups: dict[str, list[str]]
@@ -313,8 +323,3 @@ def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
     step_size = preconditioner_shape(flexible.learner.preconditioner, flexible.learner.output_map).step_size
     same = step_size is not None and abs(step_size - plain.learner.step_size) <= 0.01 * abs(step_size)
     return bool(same and plain.learner.steps == 1)
-
-
-def _described(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
-    """Return the place of an additional evaluation, the candidates, and their difference."""
-    return place.setting.describe(), place.examples, tuple(groups), place.difference

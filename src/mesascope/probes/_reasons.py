@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from mesascope.learners import PreconditionedGradientDescent
+from mesascope.records import Beyond, Separation
 
-from ._identification import Beyond, Ranked, Separation, Verdict
+from ._identification import Ranked, Verdict
 from ._preconditioner_shape import shape_in_words
 
 

@@ -42,12 +42,13 @@ from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
 from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
+from ._identification import Beyond as Beyond
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
 from ._identification import RankedRecord as RankedRecord
 from ._identification import ReadingRecord as ReadingRecord
-from ._identification import SeparationRecord as SeparationRecord
+from ._identification import Separation as Separation
 from ._identification import read_identification as read_identification
 from ._identification import write_identification as write_identification
 from ._identity import PACKAGE as PACKAGE

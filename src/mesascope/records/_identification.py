@@ -30,8 +30,15 @@ class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     diverges: bool = False
 
 
-class BeyondRecord(BaseModel, frozen=True, extra="forbid"):
-    """The nearest learner and the model out of distribution; see `mesascope.probes.Beyond`."""
+class Beyond(BaseModel, frozen=True, extra="forbid"):
+    """The nearest learner and the model out of distribution.
+
+    Attributes:
+        setting: how the data differ from those of the process.
+        examples: the number of examples.
+        distance: relative distance of the learner from the model there; NaN if the model does not answer.
+        interval: confidence interval of the distance.
+    """
 
     setting: str
     examples: int
@@ -39,8 +46,18 @@ class BeyondRecord(BaseModel, frozen=True, extra="forbid"):
     interval: tuple[Number, Number]
 
 
-class SeparationRecord(BaseModel, frozen=True, extra="forbid"):
-    """Data chosen to separate candidates, and the model's distances on them; see `mesascope.probes.Separation`."""
+class Separation(BaseModel, frozen=True, extra="forbid"):
+    """Additional data on which the model was evaluated to distinguish candidates.
+
+    Attributes:
+        setting: how the data differ from those of the process.
+        examples: the number of examples.
+        candidates: the candidates that could not be distinguished.
+        difference: relative squared difference of the two candidates that are closest on these data.
+        distances: distance of every candidate from the model on these data, after all were fitted again to all data; empty
+            if the model's predictions are not finite.
+        decided: whether a candidate fits all data together; if not, these data are not used.
+    """
 
     setting: str
     examples: int
@@ -124,11 +141,11 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     verdict: Literal["identified", "ambiguous", "none"]
     candidates: tuple[str, ...]
     ranking: Annotated[tuple[RankedRecord, ...], Field(min_length=1)]
-    separated_by: tuple[SeparationRecord, ...]
+    separated_by: tuple[Separation, ...]
     reasons: tuple[str, ...]
     reading: ReadingRecord | None
     headline: str = ""
-    beyond: tuple[BeyondRecord, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
     process: str
     task: str
     tasks: int
