@@ -20,10 +20,10 @@ CASES = {id: case for paper in PAPERS for id, case in cases_of(paper).items()}
 
 # Settings that a small case may replace: how much is drawn, trained and solved, and for which of the cases that are named.
 SIZES = """
-    asked batch batches cases chosen_on conditions context_lengths contexts dim dims eigenvalues epochs
+    asked batch batches cases chosen_on conditions context_lengths contexts dim dims drawn eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations positions prompts rate recorded
-    regularizations replicas samples scales schedules seed seeds sequences sets short spectra starts
+    regularizations replicas samples scales schedules seed seeds sequences sets short sizes spectra starts
     starts_per_scale states step_sizes steps tasks training_prompts width widths
 """
 # What is not whole in the others: data, starts, trainings and how far solvers go. All that is left are thresholds.

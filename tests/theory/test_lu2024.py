@@ -157,3 +157,71 @@ def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
 def test_refusals(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+@pytest.mark.parametrize(("alpha", "kappa"), [(0.3, 0.4), (2.0, 1.0), (5.0, 3.0)])
+def test_the_flow_of_the_limit_ends_at_the_minimum_and_begins_at_zero(alpha, kappa):
+    fresh, pool = lu2024.flow_errors(alpha, kappa, 0.25, np.array([0.0, inf]))
+    assert fresh[0] == pytest.approx(1.25, rel=1e-12) and pool[0] == pytest.approx(
+        1.25, rel=3e-3 if kappa == 1 else 1e-12
+    )
+    assert fresh[1] == pytest.approx(lu2024.fresh_error(alpha, kappa, 0.25), rel=1e-10)
+    assert pool[1] == pytest.approx(lu2024.pool_error(alpha, kappa, 0.25), rel=1e-10)
+
+
+def test_the_flow_solves_its_equation():
+    pool = TaskPool(process(4, 0.5), tasks=3)
+    these = features(pool, 6, 0.5)
+    times = np.array([0.0, 0.3, 2.0])
+    steps = 20_000
+    gamma = np.zeros_like(these.cross)
+    for _ in range(steps):  # the midpoint rule: 2e-4 steps leave an error below 1e-8
+        half = gamma + 1e-4 / 2 * (these.cross - gamma @ these.gram)
+        gamma = gamma + 1e-4 * (these.cross - half @ these.gram)
+    found = these.after(times)
+    assert found.shape == (3, 4, 5)
+    np.testing.assert_array_equal(found[0], 0)
+    np.testing.assert_allclose(found[2], gamma, atol=1e-7)
+    np.testing.assert_allclose(these.after(1e9), these.minimum, atol=1e-9)
+    np.testing.assert_allclose(these.after(inf), these.minimum, atol=1e-9)
+    assert these.error(found)[1] == pytest.approx(these.error(found[1]), rel=1e-14)
+
+
+def test_without_squares_the_flow_comes_to_the_limit():
+    dim, alpha, kappa, noise, times = 120, 1, 0.5, 0.5, np.array([0.2, 1.0, inf])
+    fresh = features(process(dim, noise), alpha * dim, noise).without_squares
+    pools = [TaskPool(process(dim, noise), tasks=int(kappa * dim), seed=seed) for seed in range(6)]
+    trained = [features(pool, alpha * dim, noise).without_squares for pool in pools]
+    errors = np.mean([fresh.error(one.after(times)) for one in trained], 0)
+    on_pool = np.mean([one.error(one.after(times)) for one in trained], 0)
+    limits = lu2024.flow_errors(alpha, kappa, noise**2, times)
+    # differences of order 1/d, and 6 pools
+    np.testing.assert_allclose(errors, limits[0], atol=1 / dim)
+    np.testing.assert_allclose(on_pool, limits[1], atol=1 / dim)
+
+
+@pytest.mark.parametrize("kappa", [0.05, 0.5, 0.9])
+def test_at_the_border_the_layer_is_as_bad_as_the_answer_zero(kappa):
+    border = lu2024.zero_answer_border(kappa, 0.25)
+    assert lu2024.fresh_error(border, kappa, 0.25) == pytest.approx(1.25, rel=1e-12)
+    assert (
+        lu2024.fresh_error(0.9 * border, kappa, 0.25) > 1.25 > lu2024.fresh_error(1.1 * border, kappa, 0.25)
+    )
+
+
+def test_a_border_exists_only_for_fewer_tasks_than_dimensions():
+    assert lu2024.zero_answer_border(1e-6, 0.25) == pytest.approx(1.25, rel=1e-3)
+    with pytest.raises(
+        ValueError, match=r"kappa must be below 1, got 1\.0: with as many tasks no layer is worse"
+    ):
+        lu2024.zero_answer_border(1, 0.25)
+    assert all(lu2024.fresh_error(alpha, 1, 0.25) < 1.25 for alpha in (1e-3, 0.1, 10))
+
+
+def test_times_before_the_start_are_refused():
+    these = features(TaskPool(process(3, 0.5), tasks=2), 4, 0.5)
+    for time in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="times must be at least 0"):
+            these.after(time)
+        with pytest.raises(ValueError, match="times must be at least 0"):
+            lu2024.flow_errors(1, 1, 0.25, time)

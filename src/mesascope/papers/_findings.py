@@ -117,5 +117,23 @@ INSIGHTS = (
         r"L_{\text{program}} - L = p_{T-1}^2\, \lVert C \rVert_F^2",
         "double-count",
     ),
+    Insight(
+        "lu2024/mean-of-the-pool",
+        """Besides Σ y x a layer of linear attention reads Σ y². On prompts of few tasks it uses this second number, which says
+            nothing about the task, to answer the mean of the pool: that lowers the loss of training and adds 1/K to the error
+            on new tasks, even with endless context. Without that number errors at d = 80 are those of the limit d → ∞ to a
+            few thousandths: it is most of what separates finite dimensions from the formula.""",
+        r"e_{\text{new}} \approx e_\infty(\alpha, \kappa) + \frac1K \qquad (K \ll d)",
+        "mean-of-the-pool",
+    ),
+    Insight(
+        "lu2024/map",
+        """A layer that is trained to the end on a small pool is not only no better on new tasks than one that answers 0: it is
+            worse. For many dimensions this ends at a border α(κ) that exists only for fewer tasks than dimensions, and reaches
+            ℓ = (1 + ρ) d examples for very few tasks; at d = 20 and five tasks or fewer 200 examples do not reach it. Stopping
+            the flow early removes the harm and gains something close by; it gains less than a percent with K = 2d tasks and d/2
+            examples.""",
+        r"e_{\text{new}}(\alpha, \kappa) = 1 + \rho, \qquad \lim_{\kappa \to 0} \alpha(\kappa) = 1 + \rho",
+        "map",
+    ),
 )
-"""In the order in which they are listed."""

@@ -15,8 +15,8 @@ which is derived here: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression
 
 from __future__ import annotations
 
-from math import inf, isinf, sqrt
-from typing import NamedTuple
+from math import exp, inf, isinf, pi, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,67 @@ def pool_error(alpha: Number, kappa: Number, noise_variance: Number) -> float:
     return rho + x - x**2 * resolvent(x, kappa)
 
 
+def flow_errors(
+    alpha: Number, kappa: Number, noise_variance: Number, times: np.ndarray | float
+) -> tuple[Any, Any]:
+    r"""Return the limits of $E(\hat y - y_q)^2$ on new tasks and on the pool after gradient flow, at $\tau = \infty$.
+
+    In the eigenvectors of $R$, whose eigenvalues $r$ follow the law of Marchenko and Pastur with ratio $1/\kappa$, the flow
+    $\Gamma' = R - \Gamma (R + x_* I)$ from 0 gives $g(r) = \frac r{r + x_*} (1 - e^{-t (r + x_*)})$, and
+
+    $$e_{new} = \rho + 1 + E\bigl[(1 + x_*) g^2 - 2g\bigr], \qquad e_{pool} = \rho + E\bigl[r - 2gr + (r + x_*) g^2\bigr].$$
+
+    Args:
+        alpha: as for `fresh_error`.
+        kappa: as for `fresh_error`, finite.
+        noise_variance: as for `fresh_error`.
+        times: $t \ge 0$, in the units of `Features.after`, of any shape; `math.inf` for the end.
+
+    Returns:
+        Both of the shape of `times`.
+
+    Source: derived here.
+    """
+    alpha, kappa, rho, _ = _checked(alpha, kappa, noise_variance, inf)
+    kappa = float(finite_positive("kappa", kappa))
+    x = (1 + rho) / alpha
+    r, weights = _marchenko_pastur(kappa)
+    g = r * _grown(r + x, times)
+    return rho + 1 + ((1 + x) * g**2 - 2 * g) @ weights, rho + (r - 2 * g * r + (r + x) * g**2) @ weights
+
+
+def zero_answer_border(kappa: Number, noise_variance: Number) -> float:
+    r"""Return the $\alpha$ below which training on the pool makes the layer worse on new tasks than the answer 0.
+
+    There $e_{ICL} = 1 + \rho$, the error of the answer 0, at $\tau = \infty$. For $\kappa \to 0$ it tends to $1 + \rho$. For
+    small $\alpha$ the error is $1 + \rho + (\frac1\kappa - 1)/x_* + O(x_*^{-2})$: there is none for $\kappa \ge 1$.
+
+    Args:
+        kappa: $0 < \kappa < 1$.
+        noise_variance: $\rho \ge 0$.
+
+    Raises:
+        ValueError: $\kappa \ge 1$: the layer is never worse.
+
+    Source: derived here.
+    """
+    kappa = float(finite_positive("kappa", kappa))
+    if kappa >= 1:
+        raise ValueError(
+            f"kappa must be below 1, got {kappa}: with as many tasks no layer is worse than the answer 0"
+        )
+    rho = float(finite_nonnegative("noise_variance", noise_variance))
+
+    def excess(log_alpha: float) -> float:
+        return fresh_error(exp(log_alpha), kappa, rho) - 1 - rho
+
+    low, high = -20.0, 20.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return exp(low)
+
+
 class Features(NamedTuple):
     r"""The second moments of task and features of prompts: what the loss of $\Gamma$ depends on.
 
@@ -121,10 +182,29 @@ class Features(NamedTuple):
             else self.minimum
         )
 
-    def error(self, gamma: np.ndarray) -> float:
-        r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments."""
+    @property
+    def without_squares(self) -> Features:
+        r"""The moments without the last feature, $\frac1\ell \sum_i y_i^2$; $\Gamma$ then has shape (d, d)."""
+        return Features(self.cross[:, :-1], self.gram[:-1, :-1], self.power)
+
+    def after(self, times: np.ndarray | float) -> np.ndarray:
+        r"""$\Gamma$ after gradient flow from 0: $\Gamma(t) = C\, F^{-1} (I - e^{-tF})$, $C$ and $F$ being `cross` and `gram`.
+
+        It solves $\Gamma' = C - \Gamma F$, the flow of $\frac d2 E(y_q - \hat y)^2$; at the time `math.inf` it is `minimum`.
+
+        Args:
+            times: $t \ge 0$, of any shape.
+
+        Returns:
+            Shape (…, d, d + 1).
+        """
+        rates, axes = np.linalg.eigh(self.gram)
+        return np.einsum("ij,...j,kj->...ik", self.cross @ axes, _grown(rates, times), axes, optimize=True)
+
+    def error(self, gamma: np.ndarray) -> Any:
+        r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments; of several, where there are leading axes."""
         dim = len(self.cross)
-        return float(self.power + (np.sum(gamma @ self.gram * gamma) - 2 * np.sum(gamma * self.cross)) / dim)
+        return self.power + np.sum(gamma @ self.gram * gamma - 2 * gamma * self.cross, (-2, -1)) / dim
 
 
 def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) -> Features:
@@ -180,6 +260,24 @@ def layer(gamma: np.ndarray) -> Construction:
     w_kq[0, :dim, :dim], w_kq[0, dim, :dim] = dim * gamma[:, :dim].T, gamma[:, dim]
     w_pv[0, dim, dim] = 1.0
     return Construction(w_kq, w_pv)
+
+
+def _grown(rates: np.ndarray, times: np.ndarray | float) -> np.ndarray:
+    """Return (1 − exp(−rt))/r, which is t at r = 0, shape (…, rates)."""
+    t = np.asarray(times, float)[..., None]
+    if (t < 0).any() or np.isnan(t).any():
+        raise ValueError("times must be at least 0")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(rates == 0, t, -np.expm1(-rates * t) / rates)
+
+
+def _marchenko_pastur(kappa: float, nodes: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return nodes and weights for means over the eigenvalues of $R$: Gauss's rule for $\sqrt{(b - r)(r - a)}$, and 0."""
+    low, high = (1 - kappa**-0.5) ** 2, (1 + kappa**-0.5) ** 2
+    angles = np.arange(1, nodes + 1) * pi / (nodes + 1)
+    r = (low + high) / 2 + (high - low) / 2 * np.cos(angles)
+    weights = kappa * ((high - low) / 2) ** 2 / (2 * (nodes + 1)) * np.sin(angles) ** 2 / r
+    return np.append(r, 0.0), np.append(weights, max(0.0, 1 - kappa))
 
 
 def _squared_resolvent(m: float, kappa: float) -> float:

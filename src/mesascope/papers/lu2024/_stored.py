@@ -1,22 +1,18 @@
-"""Lu et al. 2024, Asymptotic theory of in-context learning by linear attention: its claims."""
+"""Errors that the program of lu2024 stores, against exact errors at finite dimension."""
 
 from __future__ import annotations
 
-from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
 
-from mesascope.processes import LinearRegression, TaskPool
-from mesascope.records import Figure, Line, Points, Trace
+from mesascope.processes import TaskPool
 from mesascope.theory import lu2024 as theory
 
-from ._claim import Claim, Difference, Finding, Settings, presets, within
-from ._figures import one_panel
-from ._intervals import between, mean_interval
+from .._claim import Claim, Finding, Settings, presets, within
+from .._intervals import mean_interval
+from ._data import PAPER, PROGRAM, features_of, regression
 
-PAPER = "lu2024"
-_PROGRAM = "Linear/Fig3_Mem_ICL_Transition_Task_Diversity/kapparuns"
 _NOISE = 0.25  # ρ of the stored runs (kappa.py:21)
 _RATIOS = (0.1, 0.5, 1, 5, 10, 50, 100, 500)  # κ = K/d, of the first runs; kappa.py:26 keeps the first two
 
@@ -49,15 +45,6 @@ _STORED = {
     "a01_100_80_42370704": _Run(80, 0.1, 100, (1.487789, 1.302695), (0.007535, 0.003044)),
 }
 _STORED_RUNS = 10  # numavg of kappa.py:25
-
-
-def _process(dim: int, prior: str, noise_variance: float) -> LinearRegression:
-    return LinearRegression(dim, covariance=np.eye(dim) / dim, prior=prior, noise=noise_variance**0.5)
-
-
-def _features(process: LinearRegression | TaskPool, examples: int, noise_variance: float) -> theory.Features:
-    moments = process.weight_moments(np.eye(process.dim) / process.dim)
-    return theory.features(moments, examples, noise_variance)
 
 
 def _drawn(
@@ -107,7 +94,7 @@ def _stored(settings: _Stored) -> Finding:
     rng = np.random.default_rng(settings.seed)
     for name in settings.cases:
         run = _STORED[name]
-        fresh = _features(_process(run.dim, "sphere", _NOISE), int(run.alpha * run.dim), _NOISE)
+        fresh = features_of(regression(run.dim, "sphere", _NOISE), int(run.alpha * run.dim), _NOISE)
         distances, from_formula = [], []
         for kappa, mean, deviation in zip(_RATIOS, run.means, run.deviations, strict=False):
             size = int(kappa * run.dim)
@@ -136,70 +123,11 @@ def _expected(run: _Run, size: int, fresh: theory.Features, prompts: int, rng: n
     """The mean error on new tasks of the program's layer for a new pool of Gaussian tasks, to first order in 1/n."""
     examples, weights = int(run.alpha * run.dim), run.dim * (run.dim + 1)
     seed = int(rng.integers(2**32))
-    drawn_pool = TaskPool(_process(run.dim, "identity", _NOISE), tasks=size, seed=seed)
-    pool = _features(drawn_pool, examples, _NOISE)
+    drawn_pool = TaskPool(regression(run.dim, "identity", _NOISE), tasks=size, seed=seed)
+    pool = features_of(drawn_pool, examples, _NOISE)
     term = _first_order(pool, fresh, _drawn(np.asarray(drawn_pool.table), examples, _NOISE, prompts, rng))
     # n − p − 1, which for normal regressors is exact to all orders, instead of n
     return fresh.error(pool.minimum) + term / (run.tau * run.dim**2 - weights - 1)
-
-
-def _limit(settings: _Limit) -> Finding:
-    """Exact errors of the best layers for pools at two dimensions, against the limit: how the difference falls."""
-    slopes, details = {}, []
-    traces: list[Trace] = []
-    small, large = settings.dims
-    for number, (alpha, kappa) in enumerate(settings.cases):
-        limit = theory.fresh_error(alpha, kappa, settings.noise)
-        gaps = []
-        for dim in settings.dims:
-            examples = int(alpha * dim)
-            fresh = _features(_process(dim, "sphere", settings.noise), examples, settings.noise)
-            errors = [
-                fresh.error(
-                    _features(_pool(dim, int(kappa * dim), settings, one), examples, settings.noise).minimum
-                )
-                for one in range(settings.replicas)
-            ]
-            gaps.append(mean_interval(np.array(errors) - limit))
-        (first, (low, high)), (second, (under, over)) = gaps
-        name = f"α = {alpha:g}, κ = {kappa:g}"
-        ratios = (second / first, under / high, over / low if low > 0 else inf)
-        slope, *ends = (log(one) / log(large / small) if one > 0 else -inf for one in ratios)
-        slopes[name] = slope, ends
-        details.append({"case": name, "limit": limit, "differences": [first, second]})
-        if min(first, second) <= 0:
-            continue  # no place on a logarithmic axis
-        x, y = [float(small), float(large)], [first, second]
-        traces += [Line(x=x, y=y, label=name, series=number), Points(x=x, y=y, label=name, series=number)]
-    parts = {
-        name: between(ends, -1 - settings.tolerance, -1 + settings.tolerance)
-        for name, (_, ends) in slopes.items()
-    }
-    figure = _figure(traces, settings) if traces else None
-    return Finding.of_parts(
-        {name: slope for name, (slope, _) in slopes.items()},
-        -1.0,
-        settings.tolerance,
-        parts,
-        {"cases": details, "intervals_95": {name: ends for name, (_, ends) in slopes.items()}},
-        {"finite-dimension": figure} if figure else {},
-    )
-
-
-def _figure(traces: list[Trace], settings: _Limit) -> Figure:
-    return one_panel(
-        "How finite dimensions come to Result 1",
-        f"error on new tasks, ρ = {settings.noise:g}, τ = ∞",
-        *traces,
-        xlabel="dimension $d$",
-        ylabel="exact error minus the limit",
-        xscale="log",
-        yscale="log",
-    )
-
-
-def _pool(dim: int, size: int, settings: _Limit, number: int) -> TaskPool:
-    return TaskPool(_process(dim, "sphere", settings.noise), tasks=size, seed=settings.seed + number)
 
 
 class _Stored(Settings):
@@ -211,59 +139,7 @@ class _Stored(Settings):
     seed: int = 0
 
 
-class _Limit(Settings):
-    cases: tuple[tuple[float, float], ...] = ((1.0, 0.5), (1.0, 2.0), (4.0, 1.0))
-    dims: tuple[int, int] = (24, 96)
-    replicas: int = 200
-    noise: float = 0.25
-    tolerance: float = 0.2
-    seed: int = 0
-
-
-DIFFERENCES = (
-    Difference(
-        "model",
-        "one layer of linear attention (abstract), reduced to Γ, d × (d + 1) (`common.py:20`)",
-        "the same Γ",
-    ),
-    Difference(
-        "data",
-        f"pools drawn from N(0, I), new tasks on the sphere (`{_PROGRAM}/kappa.py:32`, `common.py:58`)",
-        "the same",
-        ("stored-sweeps",),
-    ),
-    Difference(
-        "data",
-        "d → ∞ (abstract; Result 1 as `common.py:11` has it)",
-        "d = 24 and 96, pools on the sphere",
-        ("finite-dimension",),
-    ),
-    Difference(
-        "evaluation",
-        f"least squares on n = τd² sampled prompts, every task of the pool equally often, ten pools (`{_PROGRAM}/kappa.py`)",
-        "the exact minimum for n = ∞, and the first order in 1/n by sampled prompts; 20 pools",
-        ("stored-sweeps",),
-    ),
-    Difference("evaluation", "τ finite or infinite", "τ = ∞, exact for each pool", ("finite-dimension",)),
-    Difference("precision", "float64", "float64"),
-)
-
 CLAIMS = (
-    Claim(
-        id=f"{PAPER}/finite-dimension",
-        title="Finite dimensions come to Result 1 like one over d",
-        evidence="measured, reduced",
-        origin="authors' code",
-        statement="""At τ = ∞ the error on new tasks of the best layer for a pool tends to Result 1, and the difference falls
-            like 1/d.""",
-        source=f"lu2024, Result 1, as {_PROGRAM}/common.py:11 of Pehlevan-Group/icl-asymptotic has it; the rate is ours",
-        settings=presets(_Limit()),
-        check=_limit,
-        criterion="""The 95 % interval of the slope of log difference over log d, from 24 to 96, lies within 0.2 of −1: the
-            next order, 1/d², is a few per cent of the first at d = 24. Errors are exact for each of 200 pools.""",
-        history="""Dimensions 16 and 64 with 20 pools, and this setting with 400 pools, were looked at before; 400 pools
-            met the criterion.""",
-    ),
     Claim(
         id=f"{PAPER}/stored-sweeps",
         title="The program's stored errors are exact errors at finite d",
@@ -271,7 +147,7 @@ CLAIMS = (
         origin="ours",
         statement="""Errors on new tasks that the authors' program stores, at d = 50 and 80, are within three standard errors of
             exact errors of pools with the first order in 1/n.""",
-        source=f"lu2024, {_PROGRAM}/results of Pehlevan-Group/icl-asymptotic; the comparison is ours",
+        source=f"lu2024, {PROGRAM}/results of Pehlevan-Group/icl-asymptotic; the comparison is ours",
         settings=presets(_Stored()),
         check=_stored,
         criterion="""Each of 18 numbers is within three standard errors, of their ten runs and our 20 pools together. The

@@ -1,0 +1,8 @@
+"""Lu et al. 2024, Asymptotic theory of in-context learning by linear attention: its claims and figures."""
+
+from ._differences import DIFFERENCES as DIFFERENCES
+from ._limit import CLAIMS as _LIMIT
+from ._map import CLAIMS as _MAP
+from ._stored import CLAIMS as _STORED
+
+CLAIMS = (*_LIMIT, *_STORED, *_MAP)
