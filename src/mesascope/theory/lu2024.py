@@ -199,7 +199,7 @@ class Features(NamedTuple):
             Shape (…, d, d + 1).
         """
         rates, axes = np.linalg.eigh(self.gram)
-        return np.einsum("ij,...j,kj->...ik", self.cross @ axes, _grown(rates, times), axes, optimize=True)
+        return (self.cross @ axes * _grown(rates, times)[..., None, :]) @ axes.T
 
     def error(self, gamma: np.ndarray) -> Any:
         r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments; of several, where there are leading axes."""
