@@ -1,8 +1,10 @@
 """The command `sweep`: its output and exit status."""
 
+from itertools import count
+
 import pytest
 
-from mesascope.cli import _sweep
+from mesascope.cli import _output, _sweep
 from mesascope.records import RunFolders
 from mesascope.studies import Failure, StudySpec, SweepResult, execute, open_or_make, read_spec
 from mesascope.studies.sweeps._prepare import check, prepare
@@ -48,6 +50,17 @@ def test_a_sweep_is_printed_and_stored(run, study, tmp_path):
     again = run("sweep", study("2, 1, 3"), "--store", tmp_path / "s")
     assert (again.status, again.out) == (0, "scales: 1 done, 0 failed, 2 reused, of 3 runs\n")
     assert len(RunFolders(tmp_path / "s").ids()) == 3
+
+
+def test_every_stage_tells_a_log_how_far_it_is(run, study, tmp_path, monkeypatch):
+    minutes = count(step=60)
+    monkeypatch.setattr(_output, "monotonic", lambda: next(minutes))
+    lines = run("sweep", study(), "--store", tmp_path / "s").err.splitlines()
+    planning = ("check points", "look for records", "look for plans", "write plans", "enter plans")
+    assert [f"0 of 2 runs, {stage}" for stage in planning] == lines[: len(planning)]
+    assert lines[-1].startswith("2 of 2 runs")
+    monkeypatch.undo()
+    assert run("sweep", study(), "--store", tmp_path / "s").err == ""  # it takes less than a minute
 
 
 def test_equal_failures_are_printed_together(run, overflowing, tmp_path):

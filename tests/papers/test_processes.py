@@ -9,7 +9,7 @@ import pytest
 from mesascope.papers import _processes, claims, reproduce
 from mesascope.papers._check import Job
 from mesascope.papers._processes import sharing
-from mesascope.records import RecordError
+from mesascope.records import RecordError, RunDirectory
 
 # Of three modules, and quick.
 CHOSEN = (
@@ -71,6 +71,47 @@ def test_a_process_that_is_killed_costs_one_claim(tmp_path, monkeypatch):
     assert killed and lost.failed and "was killed" in lost.details["error"]
     assert [record.failed for record in others] == [False] * 3
     assert not (tmp_path / "small" / "claims" / f"{lost.id}.json").exists()  # it is checked again
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_between_two_groups_costs_no_claim(tmp_path, monkeypatch):
+    begin, killed = _processes._Worker.begin, []
+
+    def killed_before(worker, group):
+        if worker.begun and not killed:
+            worker._process.kill()
+            worker._process.join()
+            killed.append(group)
+        begin(worker, group)
+
+    monkeypatch.setattr(_processes._Worker, "begin", killed_before)
+    told = []
+    _processes.check_in_processes(
+        [jobs(CHOSEN[2]), jobs(CHOSEN[3])], 1, RunDirectory(tmp_path), lambda *one: told.append(one)
+    )
+    assert killed == [jobs(CHOSEN[3])]
+    assert [(id, one.failed) for word, id, one in told if word == "done"] == [
+        (CHOSEN[2], False),
+        (CHOSEN[3], False),
+    ]
+
+
+def test_processes_that_are_all_killed_before_a_claim_begins_come_to_an_end(tmp_path, monkeypatch):
+    begin = _processes._Worker.begin
+
+    def killed_before(worker, group):
+        worker._process.kill()
+        begin(worker, group)
+
+    monkeypatch.setattr(_processes._Worker, "begin", killed_before)
+    told = []
+    _processes.check_in_processes(
+        [jobs(*CHOSEN[:2]), jobs(CHOSEN[2])], 2, RunDirectory(tmp_path), lambda *one: told.append(one)
+    )
+    assert sorted(id for _, id, _ in told) == sorted(CHOSEN[:3])
+    assert {record.details["error"] for _, _, record in told} == {
+        "it was not checked: its process was killed before it began; out of memory?"
+    }
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ._interrupt import delayed_interrupts
@@ -21,6 +22,7 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 Ctrl-C; stopped by SIGTERM, which `main` puts in the place of INTERRUPTED."""
 
 _WIDTH = 80
+_SILENCE = 60.0  # seconds between two lines of progress in a log
 _CONTROLS = re.compile("[\x7f-\x9f]")  # JSON escapes only those below
 
 
@@ -123,14 +125,27 @@ def progress() -> "Console":
 
 @contextmanager
 def progress_bar(console: "Console") -> "Iterator[Callable[[Progress], None]]":
-    """Yield a function that shows progress as a bar on a console of `progress`; nothing if that is quiet."""
+    """Yield a function that shows progress as a bar on a console of `progress`, or if that is quiet a line a minute."""
     if console.quiet:
-        yield lambda _: None
+        yield _a_line_a_minute()
         return
     from mesascope.core import ProgressBar
 
     with ProgressBar(console, transient=True) as bar:
         yield bar
+
+
+def _a_line_a_minute() -> "Callable[[Progress], None]":
+    """For a log: what ends within a minute says nothing."""
+    last = monotonic()
+
+    def show(now: "Progress") -> None:
+        nonlocal last
+        if monotonic() - last >= _SILENCE:
+            last = monotonic()
+            say(now.describe())
+
+    return show
 
 
 def compute_in_64_bits() -> None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mesascope.papers import Change, Event, Reproduction
     from mesascope.records import ClaimRecord
 
-_SILENCE = 60.0  # seconds between two lines of progress in a log
 _FIELDS = (
     *("id", "title", "statement", "source", "origin", "evidence", "outcome", "difference", "verdict"),
     *("parts", "measured", "expected", "tolerance", "criterion", "history", "setting", "seconds"),
@@ -157,7 +156,6 @@ class Watcher:
 
     def __init__(self) -> None:
         self.at = ""
-        self._printed = time.monotonic()
         self._console = progress()
         self._bar = progress_bar(self._console)
         self._done = 0
@@ -183,7 +181,7 @@ class Watcher:
     def watch(self, event: "Event") -> None:
         """Show an event of `mesascope.papers.reproduce`."""
         if event.kind == "progress":
-            self._progress(f"{event.claim.id}: {event.progress}")
+            self._show(f"{event.claim.id}: {event.progress}")
             return
         self._done, self._total = event.index + (event.record is not None), event.total
         self.stage(event.claim.id)
@@ -197,11 +195,3 @@ class Watcher:
             say(line)
         else:
             self._console.print(line, style=COLOURS[event.record.outcome], markup=False)
-
-    def _progress(self, line: str) -> None:
-        """Show the progress of a training in a claim; without a terminal at most once a minute."""
-        if not self._console.quiet:
-            self._show(line)
-        elif time.monotonic() - self._printed >= _SILENCE:
-            self._printed = time.monotonic()
-            say(line)

@@ -163,7 +163,7 @@ class Sweep(PluginOption):
 
 @contextmanager
 def _shown_progress() -> "Iterator[Callable[[Progress], None]]":
-    """A bar on terminals, with the address of the dashboard above it; nothing elsewhere."""
+    """A bar on terminals, with the address of the dashboard above it."""
     console, dashboards = progress(), set[str]()
     with progress_bar(console) as bar:
 

@@ -145,7 +145,7 @@ def _kept(folder: Path) -> str:
 
 
 def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
-    """Train, with a progress bar on a terminal."""
+    """Train, with progress."""
     from mesascope.studies import TrainingRun
 
     with progress_bar(progress()) as show:

@@ -47,10 +47,6 @@ class DirichletPosterior(Learner):
     def __init__(self, concentration: Any):
         self.concentration = positive_number("concentration", concentration)
 
-    def before_examples(self, query: Array, outputs: int) -> float:
-        """Return 1/m, the mean of the prior."""
-        return 1 / outputs
-
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         n = features.n[..., None].astype(features.cross.real.dtype)

@@ -116,13 +116,6 @@ class Learner(eqx.Module):
         """Whether unitary changes of the coordinates of all inputs leave its predictions unchanged; yes, by default."""
         return True
 
-    def before_examples(self, query: Array, outputs: int) -> Any:
-        """Return its prediction before the first example, a vector (m,) or one number for all m = `outputs` entries.
-
-        It is 0 by default.
-        """
-        return 0.0
-
     @property
     def hyperparameters(self) -> dict[str, Any]:
         """The hyperparameters by name."""

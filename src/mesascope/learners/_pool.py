@@ -96,10 +96,6 @@ class Memorizing(_PoolLearner):
         self.tasks = _checked_tasks(tasks)
         self.noise_variance = nonnegative_number("noise_variance", noise_variance)
 
-    def before_examples(self, query: Array, outputs: int) -> Array:
-        """Return the mean of the pool's predictions."""
-        return self._answers(query).mean(-2)
-
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         evidence = self._evidence(features)
@@ -169,10 +165,6 @@ class BayesMixture(_PoolLearner):
         ridge = einsum("...im,...i->...m", mean, features.query)
         answers = jnp.concatenate([self._answers(features.query), ridge[..., None, :]], -2)
         return einsum("...k,...km->...m", shares, answers)
-
-    def before_examples(self, query: Array, outputs: int) -> Array:
-        """Return the mean of the pool's predictions, times π."""
-        return self.pool_share * self._answers(query).mean(-2)
 
 
 def _checked_tasks(value: Any) -> Array:

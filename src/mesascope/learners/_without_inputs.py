@@ -46,10 +46,6 @@ class Constant(Learner):
         if self.value.ndim > 1:
             raise ValueError(f"value must be a number or a vector, got shape {self.value.shape}")
 
-    def before_examples(self, query: Array, outputs: int) -> Any:
-        """Return the vector."""
-        return self.value
-
     def respond(self, features: Context) -> Array:
         """Return the vector, shape (…, m)."""
         outputs = features.y.shape[-1]

@@ -72,15 +72,12 @@ def check_in_processes(groups: Sequence[list[Job]], count: int, run: RunDirector
                         workers.remove(worker)
                         worker.end()
                     continue
-                job, *rest = worker.left  # the process was killed
-                tell(
-                    "done",
-                    job.claim.id,
-                    failed(job, run, "the process that checked it was killed; out of memory?"),
-                )
-                workers.remove(worker)
+                workers.remove(worker)  # the process was killed
                 worker.end()
-                if following := rest or (waiting.pop(0) if waiting else None):
+                if why := worker.lost():
+                    job = worker.left.pop(0)
+                    tell("done", job.claim.id, failed(job, run, f"{why}; out of memory?"))
+                if following := worker.left or (waiting.pop(0) if waiting else None):
                     workers.append(_Worker(run, following))
     finally:
         for worker in workers:
@@ -92,11 +89,14 @@ class _Worker:
 
     Attributes:
         left: claims of the present group that are not done.
+        begun: how many claims have begun in it, of all groups.
     """
 
     def __init__(self, run: RunDirectory, group: list[Job]) -> None:
         context = get_context("spawn")
         self.left: list[Job] = []
+        self.begun = 0
+        self._running = False
         self.connection, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, run.path), daemon=True)
         self._process.start()
@@ -120,10 +120,20 @@ class _Worker:
         elif word == "error":
             raise content
         else:
-            if word == "done":
+            if word == "start":
+                self.begun += 1
+            self._running = word != "done"
+            if not self._running:
                 self.left = [job for job in self.left if job.claim.id != id]
             tell(word, id, content)
         return True
+
+    def lost(self) -> str:
+        """After it was killed: why the next claim has no result; empty if it can begin in another process."""
+        if self._running:
+            return "the process that checked it was killed"
+        # A process that has begun none is not followed by another for the same claim: all might be killed.
+        return "" if self.begun else "it was not checked: its process was killed before it began"
 
     def end(self) -> None:
         """End the process, also in the middle of a claim: its files are whole or absent."""

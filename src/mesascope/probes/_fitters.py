@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from mesascope.learners import Constant, PreconditionedGradientDescent
+from mesascope.processes import TaskPool
 from mesascope.specs import known_kinds
 
 from ._fit import Evidence, Fitted, Fitter
@@ -35,7 +36,8 @@ def why_unreadable(kind: Any, process: Any) -> str | None:
     if kind.fitting.symbols and vocabulary(process) is None:
         return f"reads symbols, and {drawn} draws none"
     if any(getattr(process, attribute, None) is None for _, attribute in kind.fitting.of_process):
-        return f"needs a pool of weights, and {drawn} has none: use TaskPool, of at most 4096 tasks"
+        most = f"of at most {TaskPool.max_compared} tasks"
+        return f"needs a pool of weights, and {drawn} has none: use TaskPool, {most}"
     return None
 
 

@@ -49,7 +49,7 @@ def _array(value: Any) -> np.ndarray:
     return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])
 
 
-def read_path(value: Any, info: ValidationInfo) -> Path | None:
+def _read_path(value: Any, info: ValidationInfo) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
@@ -57,7 +57,7 @@ def read_path(value: Any, info: ValidationInfo) -> Path | None:
     return Path((info.context or {}).get("folder", ".")) / value
 
 
-def absolute_path(file: Path | None) -> str | None:
+def _absolute_path(file: Path | None) -> str | None:
     """Return the absolute path, since the specification may be read again from another folder."""
     return None if file is None else os.path.abspath(file)
 
@@ -70,6 +70,8 @@ MaybeSamples: TypeAlias = Annotated[
     Samples | None, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
 ]
 """The same, or None."""
+FileField: TypeAlias = Annotated[Path | None, PlainValidator(_read_path), PlainSerializer(_absolute_path)]
+"""A file of samples, or None."""
 
 
 @kind("empirical", samples=[-1, 0.5, 2])
@@ -86,9 +88,7 @@ class Empirical(Law):
 
     samples: SamplesField = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
-    file: Annotated[Path | None, PlainValidator(read_path), PlainSerializer(absolute_path)] = field(
-        default=None, compare=False, repr=False
-    )
+    file: FileField = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.samples is None) == (self.file is None):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from functools import cached_property
 from math import prod
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import PlainSerializer, PlainValidator
 
 from ..core import named_key
 from ..specs import Count, Seed, SpecError, error_path, kind, one_of, show
-from ._empirical import MaybeSamples, absolute_path, read_path
+from ._empirical import FileField, MaybeSamples
 from ._linear_regression import LinearRegression
 from ._process import Prompts
 from ._samples import Samples
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 _MAX_BYTES = 2**31
-_MAX_COMPARED = 4096  # tasks: `identify` holds an answer of every task for every prompt
 
 
 @kind("task-pool", process={"kind": "linear-regression", "dim": 5}, tasks=16)
@@ -47,9 +44,8 @@ class TaskPool(TaskProcess):
     tasks: Count | None = None
     seed: Seed = 0
     vectors: MaybeSamples = None
-    file: Annotated[Path | None, PlainValidator(read_path), PlainSerializer(absolute_path)] = field(
-        default=None, compare=False, repr=False
-    )
+    file: FileField = field(default=None, compare=False, repr=False)
+    max_compared: ClassVar[int] = 4096  # tasks: `identify` holds an answer of every task for every prompt
 
     def __post_init__(self) -> None:
         given: object = self.process
@@ -113,10 +109,10 @@ class TaskPool(TaskProcess):
     def weights_of_tasks(self) -> np.ndarray | None:
         r"""The weights $w_1 \dots w_K$ of linear regression with which `identify` compares models, shape (K, d).
 
-        None for other tasks, and for more than 4096.
+        None for other tasks, and for more than `max_compared`.
         """
         linear = isinstance(self.process, LinearRegression)
-        return np.asarray(self.table) if linear and self.size <= _MAX_COMPARED else None
+        return np.asarray(self.table) if linear and self.size <= self.max_compared else None
 
     def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
         """Draw tasks of the pool, independently and with equal probabilities."""

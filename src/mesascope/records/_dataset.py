@@ -104,14 +104,17 @@ def read_dataset(path: Path) -> "xarray.Dataset":
 
 
 def is_as_written(path: Path) -> bool:
-    """Whether a data set is as it was written, by its seal; one without a seal is read, which takes seconds at first."""
+    """Whether a data set is as it was written, by its seal and its format; one without a seal is read, which takes seconds."""
     try:
-        if _is_sealed(path):
+        if not _is_sealed(path):
+            read_dataset(path)
             return True
-        read_dataset(path)
-    except (OSError, ValueError, RecordError):
+        from netCDF4 import Dataset  # in a tenth of the time of xarray
+
+        with _LIBRARY, Dataset(path) as opened:
+            return bool(opened.getncattr(_MARK) == FORMAT)
+    except (OSError, ValueError, RuntimeError, AttributeError, RecordError):
         return False
-    return True
 
 
 def _refuse_bomb(data: "xarray.Dataset", size: int) -> None:

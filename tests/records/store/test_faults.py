@@ -15,6 +15,7 @@ from mesascope.records import RecordError, RunFolders, open_store
 from mesascope.records.store import _stamp
 from mesascope.records.store._engine import reading
 from mesascope.records.store._problems import problems
+from mesascope.records.store._schema import VERSION
 
 # MESASCOPE_KILLS=50 is what the store promises to survive; fewer in every run of the tests.
 KILLS = int(os.environ.get("MESASCOPE_KILLS", "12"))
@@ -213,7 +214,9 @@ def test_an_index_of_another_version_is_built_again(folders, made, index, change
         store.enter([made.compute(folders, number) for number in range(3)])
         before = store.rows()
         change(store)
-    with pytest.warns(UserWarning, match=rf"\(tables {tables}, here 4\): it is built again from the folders"):
+    with pytest.warns(
+        UserWarning, match=rf"\(tables {tables}, here {VERSION}\): it is built again from the folders"
+    ):
         store = open_store(folders.root, index)
     with store:
         assert store.rows() == before and len(before) == 3 and store.verify() == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,6 +96,32 @@ def command(tmp_path):
         if one.process.poll() is None:
             one.process.kill()
             one.process.communicate()
+
+
+QUIET = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--host", "127.0.0.1")
+
+
+@pytest.fixture
+def servers(tmp_path):
+    """Start `dask scheduler`, whose address it returns, and `dask worker`; they end with the test."""
+    started = []
+
+    def start(program, *options):
+        arguments = [sys.executable, "-m", f"distributed.cli.dask_{program}", *QUIET, *options]
+        started.append(subprocess.Popen(arguments, stderr=subprocess.DEVNULL, cwd=tmp_path))
+
+    def scheduler():
+        file, end = tmp_path / "scheduler.json", time.monotonic() + 60
+        start("scheduler", "--port", "0", "--scheduler-file", str(file))
+        while not (file.exists() and file.read_text()):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        return json.loads(file.read_text())["address"]
+
+    yield SimpleNamespace(scheduler=scheduler, worker=lambda at: start("worker", at, "--nthreads", "1"))
+    for server in started[::-1]:
+        server.terminate()
+        server.wait(30)
 
 
 @pytest.fixture

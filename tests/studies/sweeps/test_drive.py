@@ -17,7 +17,7 @@ from mesascope.studies.sweeps._status import announced
 class Losing:
     """A runner that follows its next plan with a run, and reports its worker as lost; without plans it computes the run."""
 
-    dashboard, started = None, True
+    dashboard, has_workers = None, True
 
     def __init__(self, root, plans):
         self.root, self.plans, self.tasks = root, plans, []

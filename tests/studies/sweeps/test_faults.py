@@ -1,12 +1,10 @@
 """Real processes are killed, interrupted and started twice: nothing is lost, and nothing is computed twice."""
 
 import atexit
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -330,39 +328,17 @@ def test_a_full_disk_ends_the_sweep_at_once(command, many_losses, tmp_path, wher
 
 
 @pytest.mark.slow
-def test_workers_of_another_scheduler_import_functions_that_were_edited(command, tmp_path):
+def test_workers_of_another_scheduler_import_functions_that_were_edited(command, tmp_path, servers):
     """A scheduler that runs already, with one worker, and a function that is edited between two sweeps."""
-    address = tmp_path / "scheduler.json"
-    quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--host", "127.0.0.1"]
-    programs = [
-        ["distributed.cli.dask_scheduler", "--port", "0", *quiet, "--scheduler-file", str(address)],
-        ["distributed.cli.dask_worker", "--nthreads", "1", *quiet, "--scheduler-file", str(address)],
-    ]
-    servers = [
-        subprocess.Popen([sys.executable, "-m", *one], stderr=subprocess.DEVNULL, cwd=tmp_path)
-        for one in programs
-    ]
-    module = tmp_path / "models_of_faults.py"
+    where = servers.scheduler()
+    servers.worker(where)
     named = []
-    try:
-        for edit in (MODELS, MODELS.replace("contexts[:, -1]", "0 * contexts[:, -1]")):
-            module.write_text(edit)
-            end = time.monotonic() + 60
-            while not address.exists():
-                assert time.monotonic() < end
-                time.sleep(0.1)
-            where = json.loads(address.read_text())["address"]
-            status, result, err = command(
-                identified("good"), tmp_path / f"s{len(named)}", "--scheduler", where
-            ).end()
-            assert status == 0, err
-            named.append(
-                RunFolders(tmp_path / f"s{len(named)}").finished(result["ids"][0]).outcome["learner"]
-            )
-    finally:
-        for server in servers[::-1]:
-            server.terminate()
-            server.wait(30)
+    for edit in (MODELS, MODELS.replace("contexts[:, -1]", "0 * contexts[:, -1]")):
+        (tmp_path / "models_of_faults.py").write_text(edit)
+        store = tmp_path / f"s{len(named)}"
+        status, result, err = command(identified("good"), store, "--scheduler", where).end()
+        assert status == 0, err
+        named.append(RunFolders(store).finished(result["ids"][0]).outcome["learner"])
     assert named == ["last-token", "zero"]
 
 

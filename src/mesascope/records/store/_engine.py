@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from ._rows import to_json
+from ._rows import row_checksum, to_json
 from ._urls import damaged, plain_errors
 
 _WAIT = 60  # seconds for another writer
@@ -35,6 +35,7 @@ def make_engine(url: URL) -> Engine:
 
 def _set_up(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin by `_begin`, not where the driver chooses
+    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(
         "PRAGMA synchronous = NORMAL"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ._models import RUN_ID, STUDY_NAME, StudyRecord
-from ._rows import to_json
 from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STUDIES
+from ._tally import counted
 from ._urls import damaged
 
 _CHUNK = 500  # rows in one statement: SQLite takes 32 766 values
@@ -33,33 +32,34 @@ def put(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) ->
 
 def put_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Write the rows of runs, with their outcomes."""
-    put(connection, RUNS, [{name: value for name, value in row.items() if name != "outcome"} for row in rows])
-    put(connection, OUTCOMES, [{"run": row["id"], "outcome": row["outcome"]} for row in rows])
+    for chunk in chunks(rows):
+        own = [{name: value for name, value in row.items() if name != "outcome"} for row in chunk]
+        with counted(connection, RUNS, RUNS.c.id.in_([row["id"] for row in chunk])):
+            put(connection, RUNS, own)
+        put(connection, OUTCOMES, [{"run": row["id"], "outcome": row["outcome"]} for row in chunk])
 
 
 def drop_runs(connection: Connection, runs: Sequence[str]) -> None:
     """Remove the rows of these runs, if they are there."""
     for chunk in chunks(sorted(runs)):
-        connection.execute(delete(RUNS).where(RUNS.c.id.in_(chunk)))
+        these = RUNS.c.id.in_(chunk)
+        with counted(connection, RUNS, these):
+            connection.execute(delete(RUNS).where(these))
 
 
 def put_study(connection: Connection, study: StudyRecord, written: int) -> None:
     """Write a study and its points in place of what had its name."""
-    connection.execute(delete(POINTS).where(POINTS.c.study == study.name))
+    drop_study(connection, study.name)
     plain = study.model_dump(mode="json", include={"name", "kind", "spec", "axes"})
-    plain = json.loads(to_json(plain))  # as the index gives it back
     sizes = [axis.size for axis in study.axes]
-    places = sorted((_number(point.place, sizes), point.run) for point in study.points)
-    put(connection, STUDIES, [{**plain, "written": written, "seal": study_seal(plain, places)}])
-    points = [{"study": study.name, "place": place, "run": run} for place, run in places]
-    for chunk in chunks(points):
-        connection.execute(POINTS.insert(), list(chunk))
-
-
-def study_seal(study: Mapping[str, Any], places: Sequence[tuple[int, str]]) -> str:
-    """The digest of a study with the runs of its places, in the order of the places."""
-    facts = [study["name"], study["kind"], study["spec"], study["axes"], places]
-    return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
+    points = [
+        {"study": study.name, "place": _number(point.place, sizes), "run": point.run}
+        for point in study.points
+    ]
+    with _counted_study(connection, study.name):
+        put(connection, STUDIES, [{**plain, "written": written}])
+        for chunk in chunks(points):
+            connection.execute(POINTS.insert(), list(chunk))
 
 
 def _number(place: Sequence[int], sizes: Sequence[int]) -> int:
@@ -71,8 +71,18 @@ def _number(place: Sequence[int], sizes: Sequence[int]) -> int:
 
 def drop_study(connection: Connection, name: str) -> None:
     """Remove a study and its points."""
-    connection.execute(delete(POINTS).where(POINTS.c.study == name))
-    connection.execute(delete(STUDIES).where(STUDIES.c.name == name))
+    with _counted_study(connection, name):
+        connection.execute(delete(POINTS).where(POINTS.c.study == name))
+        connection.execute(delete(STUDIES).where(STUDIES.c.name == name))
+
+
+@contextmanager
+def _counted_study(connection: Connection, name: str) -> Iterator[None]:
+    with (
+        counted(connection, STUDIES, STUDIES.c.name == name),
+        counted(connection, POINTS, POINTS.c.study == name),
+    ):
+        yield
 
 
 def get_parts(connection: Connection) -> dict[str, int]:

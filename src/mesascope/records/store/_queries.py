@@ -2,76 +2,91 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import URL, Connection, CursorResult, Engine, Select, func, select
+from sqlalchemy import URL, Connection, CursorResult, Engine, Select, Text, cast, func, select
 
 from mesascope.records._files import RecordError
 
-from ._engine import reading
 from ._filters import STATUSES, Filter, condition, has_field, of_plans, read_filters
 from ._folders import RunFolders
-from ._index import study_seal
+from ._index import times
 from ._models import RUN_ID
-from ._rows import RunRow, row_seal, run_row, status_now, status_seal
+from ._rows import RunRow, outcome_checksum, run_row, status_now
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
 from ._sync import confirm
+from ._tally import checked
 from ._urls import damaged
 
 _COLUMNS = [column for column in RUNS.columns if column.name != "brief"]
 _TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "name", "kind", "status", "code", "started", "ended", "seal"), (str,)),
-    **dict.fromkeys(("attempts", "written", "status_seal"), (int,)),
-    **{"spec": (dict,), "outcome": (dict,), "axes": (list,)},
+    **dict.fromkeys(("id", "name", "kind", "status", "code", "started", "ended"), (str,)),
+    **dict.fromkeys(("attempts", "written", "outcome_checksum"), (int,)),
+    **{"spec": (dict,), "axes": (list,)},
     **{"error": (str, type(None)), "seconds": (float, int, type(None))},
 }
 _is_id = re.compile(RUN_ID).fullmatch
+_WITH_OUTCOMES = select(*_COLUMNS, cast(OUTCOMES.c.outcome, Text).label("outcome")).join_from(
+    RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id, isouter=True
+)
 
 
 def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None) -> list[RunRow]:
     """The runs that all the filters hold for, those that ended last first, each confirmed by its folder."""
     plans = of_plans(filters)
-    if len(plans) < len(filters):
-        # A record that has changed may now be one of those that are looked for. Those that were not done are read again
-        # whenever the store is opened.
-        confirm_all(engine, folders, [*plans, "status=done"])
-    return find_known(engine, folders, filters, limit)
+    # A record that has changed may now be one of those that are looked for. Those that were not done are read again whenever
+    # the store is opened.
+    others = [*plans, "status=done"] if len(plans) < len(filters) else None
+    return _find(engine, folders, filters, limit, others)
 
 
 def find_known(
     engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None
 ) -> list[RunRow]:
     """As `find`, among the runs for which the filters hold by the index."""
+    return _find(engine, folders, filters, limit, None)
+
+
+def _find(
+    engine: Engine,
+    folders: RunFolders,
+    filters: Sequence[str],
+    limit: int | None,
+    others: Sequence[str] | None,
+) -> list[RunRow]:
+    """Confirm those that are found, and those that the filters `others` hold for."""
     read = read_filters(filters)
-    joined = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
-    chosen = _where(joined, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
+    chosen = _where(_WITH_OUTCOMES, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
     limit = None if limit is None else min(limit, 2**31)  # databases take no more than 64 bits
     if limit is not None and not any(map(_by_locks, read)):
         chosen = chosen.limit(limit)
     while True:
-        with reading(engine) as connection, _streamed(connection, chosen) as rows:
-            sound = _once((_sound(row._asdict(), engine) for row in rows), engine)
-            each = ((run_row(row, folders), row["written"]) for row in sound)
-            found = list(islice((one for one in each if _matches(one[0].status, read)), limit))
-        if not confirm(engine, folders, ((row.id, written) for row, written in found)):
+        with checked(engine) as connection:
+            marks = {} if others is None else _marks(connection, others)
+            with _streamed(connection, chosen) as rows:
+                sound = (_sound(row._asdict(), engine) for row in rows)
+                each = ((run_row(row, folders), row["written"]) for row in sound)
+                found = list(islice((one for one in each if _matches(one[0].status, read)), limit))
+        marks |= {row.id: written for row, written in found}
+        if not confirm(engine, folders, marks.items()):
             return [row for row, _ in found]
 
 
 def confirm_all(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> None:
     """Read the records again, of the runs that all the filters hold for, that have changed since the index was made."""
-    columns = (RUNS.c.id, RUNS.c.status, RUNS.c.written, RUNS.c.status_seal)
-    found = {}
-    with reading(engine) as connection:
-        for run, status, written, seal in connection.execute(
-            _where(select(*columns), read_filters(filters), engine)
-        ):
-            if run in found or status_seal(run, status, written) != seal:
-                raise damaged(engine.url, f"run {run!r} is {status!r}, which is not what was written")
-            found[run] = written
-    confirm(engine, folders, found.items())
+    with checked(engine) as connection:
+        marks = _marks(connection, filters)
+    confirm(engine, folders, marks.items())
+
+
+def _marks(connection: Connection, filters: Sequence[str]) -> dict[str, int]:
+    """The runs that all the filters hold for, with the marks of their records."""
+    chosen = select(RUNS.c.id, RUNS.c.written)
+    return times(connection, _where(chosen, read_filters(filters), connection.engine), RUN_ID)
 
 
 def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
@@ -82,7 +97,7 @@ def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
 def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
     """The number of runs that all the filters hold for."""
     read = read_filters(filters)
-    with reading(engine) as connection:
+    with checked(engine) as connection:
         if not any(map(_by_locks, read)):
             chosen = _where(select(func.count()).select_from(RUNS), read, engine)
             return int(connection.execute(chosen).scalar_one())
@@ -96,16 +111,19 @@ def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
     Raises:
         RecordError: the first such filter, or one that cannot be read.
     """
-    for one in read_filters(filters):
-        head = one.name.partition(".")[0]
-        if one.name == "study":
-            with reading(engine) as connection:
-                _study_row(connection, one.value)
-        elif head in ("spec", "outcome"):
-            having = select(RUNS.c.id).where(has_field(one.name, engine.dialect.name))
-            with reading(engine) as connection:
-                if connection.scalar(having.limit(1)) is not None or _may_come(connection, head):
-                    continue
+    read = read_filters(filters)
+    with checked(engine) as connection:
+        for one in read:
+            _refuse_unknown(connection, one)
+
+
+def _refuse_unknown(connection: Connection, one: Filter) -> None:
+    head = one.name.partition(".")[0]
+    if one.name == "study":
+        _study_row(connection, one.value)
+    elif head in ("spec", "outcome"):
+        having = select(RUNS.c.id).where(has_field(one.name, connection.dialect.name))
+        if connection.scalar(having.limit(1)) is None and not _may_come(connection, head):
             long = " that is searched (long and nested lists are not)" if head == "outcome" else ""
             raise RecordError(
                 f"filter {one.written!r}: no run has a field {one.name}{long}; `mesascope runs show ID` lists those of a run"
@@ -149,29 +167,15 @@ def _sound(row: dict[str, Any], engine: Engine) -> dict[str, Any]:
     """A row of a run, with its outcome, that is what was written.
 
     Raises:
-        DamagedIndexError: it is not. The seals of rows are compared on SQLite, which reads many a damaged file; PostgreSQL
-            changes how numbers of specifications are written, and has checksums of its own.
+        DamagedIndexError: it is not.
     """
-    run, status = (_typed(row, engine.url)[name] for name in ("id", "status"))
-    if not _is_id(run) or status not in STATUSES:
-        raise damaged(engine.url, f"run {run!r} is {status!r}")
-    if engine.dialect.name == "sqlite" and row["seal"] != row_seal(row):
-        raise damaged(engine.url, f"the row of run {run} is not what was written")
-    return row
-
-
-def _once(rows: Iterable[dict[str, Any]], engine: Engine) -> Iterator[dict[str, Any]]:
-    """Rows of runs, each of which is there once.
-
-    Raises:
-        DamagedIndexError: one is there twice.
-    """
-    seen = set()
-    for row in rows:
-        if row["id"] in seen:
-            raise damaged(engine.url, f"run {row['id']} is there twice")
-        seen.add(row["id"])
-        yield row
+    text, run = row.pop("outcome"), row["id"]
+    _typed(row, engine.url)
+    if not _is_id(run) or row["status"] not in STATUSES:
+        raise damaged(engine.url, f"run {run!r} is {row['status']!r}")
+    if not isinstance(text, str) or outcome_checksum(text) != row["outcome_checksum"]:
+        raise damaged(engine.url, f"the outcome of run {run} is not what was written")
+    return {**row, "outcome": json.loads(text)}
 
 
 def _matches(status: str, filters: Sequence[Filter]) -> bool:
@@ -186,16 +190,13 @@ def study_points(
     Raises:
         RecordError: there is no such study.
     """
-    with reading(engine) as connection:
+    with checked(engine) as connection:
         study_row = _typed(_study_row(connection, study), engine.url)
         of_study = select(POINTS.c.place, POINTS.c.run).where(POINTS.c.study == study)
         places = [(place, run) for place, run in connection.execute(of_study.order_by(POINTS.c.place))]
-        if study_row["seal"] != study_seal(study_row, places):
-            raise damaged(engine.url, f"the rows of study {study} are not what was written")
-        chosen = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
         members = select(POINTS.c.run).where(POINTS.c.study == study)
-        with _streamed(connection, chosen.where(RUNS.c.id.in_(members))) as rows:
-            runs = {row["id"]: row for row in _once((_sound(one._asdict(), engine) for one in rows), engine)}
+        with _streamed(connection, _WITH_OUTCOMES.where(RUNS.c.id.in_(members))) as rows:
+            runs = {row["id"]: row for row in (_sound(one._asdict(), engine) for one in rows)}
     points = [(place, runs[run]) for place, run in places if run in runs]
     return (
         study_row,
@@ -225,7 +226,7 @@ def study_statuses(engine: Engine) -> dict[str, dict[str, int]]:
     runs = func.count(func.distinct(RUNS.c.id))
     chosen = select(STUDIES.c.name, RUNS.c.status, runs.label("runs")).select_from(joined)
     found: dict[str, dict[str, int]] = {}
-    with reading(engine) as connection:
+    with checked(engine) as connection:
         for row in connection.execute(
             chosen.group_by(STUDIES.c.name, RUNS.c.status).order_by(STUDIES.c.name)
         ):

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from ._folders import RunFolders, Status
 
 SHORT = 16  # maximum length of a list that can be searched
-_NOT_SEALED = {"brief", "seal", "status_seal"}
-_NOT_SHOWN = _NOT_SEALED | {"written"}
+_NOT_SHOWN = {"brief", "written", "outcome_checksum"}
 
 
 @dataclass(frozen=True)
@@ -109,28 +107,28 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
         }
     if found["error"] is not None:
         found["error"] = found["error"].replace("\0", "\ufffd")
-    stored = json.loads(to_json({name: found[name] for name in ("spec", "outcome")}))
-    seals = {
-        "seal": row_seal({**found, **stored}),
-        "status_seal": status_seal(run, found["status"], found["written"]),
-    }
-    return {**found, **seals, "brief": brief(found["outcome"])}
+    return index_row(found)
 
 
-def row_seal(row: Mapping[str, Any]) -> str:
-    """The digest of a row with its outcome, as the index gives it back: it differs once a value is not what was written."""
-    values = sorted((name, value) for name, value in row.items() if name not in _NOT_SEALED)
-    return blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()
+def index_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a run with what the index adds to it from its outcome."""
+    checksum = outcome_checksum(to_json(row["outcome"]))
+    return {**row, "brief": brief(row["outcome"]), "outcome_checksum": checksum}
+
+
+def row_checksum(*values: Any) -> int:
+    """The checksum of a row as SQLite holds it."""
+    return crc32(ascii(values).encode())
+
+
+def outcome_checksum(text: str) -> int:
+    """The checksum of an outcome as text."""
+    return crc32(text.encode())
 
 
 def to_json(value: Any) -> str:
     """A value as the index keeps it: PostgreSQL has no NUL."""
     return json.dumps(value, allow_nan=False).replace("\\u0000", "\\ufffd")
-
-
-def status_seal(run: str, status: str, written: int) -> int:
-    """The checksum of what counts of runs are made from."""
-    return crc32(f"{run} {status} {written}".encode())
 
 
 def run_row(row: Mapping[str, Any], folders: RunFolders) -> RunRow:

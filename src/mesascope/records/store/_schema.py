@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-VERSION = 4
+VERSION = 5
 TABLES = MetaData()
 
 STORE = Table(
@@ -50,8 +50,7 @@ RUNS = Table(
     Column(
         "written", BigInteger, nullable=False
     ),  # `record_mark` of the file run.json: shows whether it has changed
-    Column("seal", String(32), nullable=False),  # `row_seal`: SQLite reads many a damaged file
-    Column("status_seal", BigInteger, nullable=False),  # `status_seal`, of rows that are only counted
+    Column("outcome_checksum", BigInteger, nullable=False),  # of its text in the table of outcomes
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_status", "status", "ended", "id"),
 )
@@ -71,7 +70,6 @@ STUDIES = Table(
     Column("kind", String(40), nullable=False),
     Column("spec", JSON, nullable=False),
     Column("axes", JSON, nullable=False),
-    Column("seal", String(32), nullable=False),  # `study_seal`, with its points
     Column("written", BigInteger, nullable=False),
 )
 
@@ -91,4 +89,13 @@ PARTS = Table(
     TABLES,
     Column("part", String(2), primary_key=True),
     Column("written", BigInteger, nullable=False),
+)
+
+# How many rows these tables have, and the sum of their checksums, kept by every transaction that writes them (on SQLite).
+TALLY = Table(
+    "tally",
+    TABLES,
+    Column("name", String(20), primary_key=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
 )

@@ -18,6 +18,7 @@ from ._engine import reading, writing
 from ._folders import RunFolders
 from ._schema import STORE, TABLES, VERSION
 from ._sync import refresh
+from ._tally import begin_tally
 from ._urls import DamagedIndexError, damaged, shown
 
 _WAIT = 60.0  # seconds for another process that builds the index again
@@ -100,6 +101,7 @@ def _make_tables(connection: Connection, folders: RunFolders, before: Stamp | No
     TABLES.create_all(connection, checkfirst=False)
     stamp = Stamp(VERSION, folders.identity, str(folders.root))
     connection.execute(STORE.insert(), [stamp._asdict()])
+    begin_tally(connection)
     return stamp
 
 

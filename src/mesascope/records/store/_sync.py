@@ -33,6 +33,7 @@ from ._index import (
 from ._paths import empty_trash, study_file
 from ._rows import has_changed, record_mark, row_of
 from ._schema import OUTCOMES, PARTS, RUNS
+from ._tally import checked
 
 # A second change within the resolution of a folder's time would not show; after this long it does.
 _RESTED = 2 * 10**9  # ns
@@ -93,6 +94,8 @@ def rebuild(engine: Engine, folders: RunFolders) -> None:
         DamagedIndexError: the file of the index is damaged anywhere.
     """
     check(engine)
+    with checked(engine):
+        pass
     clean(folders)
     with reading(engine) as connection:
         parts, studies = get_parts(connection), get_studies(connection)
@@ -140,7 +143,11 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
         lines.append(f"the index differs from the folder of run {found[0]} ({len(found)} such); {fix}")
     if missing:
         lines.append(f"the index lacks run {missing[0]} ({len(missing)} such); {fix}")
-    return lines
+    try:
+        with checked(engine):
+            return lines
+    except RecordError as error:
+        return lines or [str(error)]
 
 
 def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: bool) -> None:

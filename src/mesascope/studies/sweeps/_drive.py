@@ -222,7 +222,7 @@ class Drive:
                 self._total,
                 "runs",
                 rate or math.nan,
-                "run" if self._runner.started else "start workers",
+                "run" if self._runner.has_workers else "wait for workers",
                 {name: value for name, value in values.items() if value},
             )
         )

@@ -2,9 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from mesascope.records import (
     InUseError,
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with the stage, the number of points that are through with it, and the number of all."""
+
+_Item = TypeVar("_Item")
+_TELL_EVERY = 100  # points
+_ENTER_AT_ONCE = 5000  # plans
 
 
 def _ignore(*_: object) -> None: ...
@@ -70,15 +74,13 @@ def check(
     """
     points = []
     with importable(search_folders(study)):
-        for i, point in enumerate(study.points()):
+        for point in _told("check points", study.points(), study.size, progress):
             try:
                 run = planned_run(study.kind, point.spec).id
             except InputFileError as error:
                 raise study.located(SpecError(str(error), *error.place), point.place) from error
             visit(run, point.spec)
             points.append(StudyPoint.model_construct(run=run, place=point.place))
-            if i % 1000 == 0:
-                progress("check points", i, study.size)
     return StudyRecord(
         name=study.name,
         kind=study.kind,
@@ -86,6 +88,13 @@ def check(
         axes=tuple(_axes(study)),
         points=tuple(points),
     )
+
+
+def _told(stage: str, items: Iterable[_Item], count: int, progress: OnProgress) -> Iterator[_Item]:
+    for i, item in enumerate(items):
+        if i % _TELL_EVERY == 0:
+            progress(stage, i, count)
+        yield item
 
 
 def _axes(study: StudySpec) -> Iterator[StudyAxis]:
@@ -119,7 +128,7 @@ def prepare(
         RecordError: another study has this name, or something cannot be written.
     """
     _refuse_another(store.folders, record)
-    cached = _cached(store, record)
+    cached = _cached(store, record, progress)
     left = [run for run in record.runs if run not in cached]
     _plan(study, record, store, set(left), progress)
     store.write_study(record)
@@ -137,7 +146,7 @@ def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
         )
 
 
-def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
+def _cached(store: "Store", record: StudyRecord, progress: OnProgress) -> dict[str, str]:
     """The runs that need not be computed, and their statuses; a warning for each run whose record is damaged."""
     known = store.folders.studies()
     wanted = set(record.runs)
@@ -146,7 +155,8 @@ def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
         for row in store.rows([f"study={record.name}", "status=done"]):
             if row.id in wanted:
                 found[row.id] = "done"
-    for run in sorted(wanted - found.keys()):
+    others = sorted(wanted - found.keys())
+    for run in _told("look for records", others, len(others), progress):
         try:
             one = store.folders.run(run)
         except UnreadableError:
@@ -165,22 +175,24 @@ def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
 def _plan(
     study: StudySpec, record: StudyRecord, store: "Store", left: set[str], progress: OnProgress
 ) -> None:
-    missing = {run for run in left if not _is_planned_as_is(store.folders, run)}
-    written: set[str] = set()
-    if missing:
-        with importable(search_folders(study)):
-            for point in record.points:
-                if point.run in missing and point.run not in written:
-                    if len(written) % 100 == 0:
-                        progress("write plans", len(written), len(missing))
-                    planned = planned_run(study.kind, study.point(point.place).spec)
-                    if planned.id != point.run:
-                        raise RecordError(
-                            "files that the study reads have changed during the check; give the command again"
-                        )
-                    _write_plan(store.folders, planned)
-                    written.add(point.run)
-    store.enter(written)
+    looked = _told("look for plans", left, len(left), progress)
+    missing = {run for run in looked if not _is_planned_as_is(store.folders, run)}
+    places: dict[str, tuple[int, ...]] = {}
+    for point in record.points:
+        if point.run in missing:
+            places.setdefault(point.run, point.place)
+    with importable(search_folders(study)):
+        for run, place in _told("write plans", places.items(), len(places), progress):
+            planned = planned_run(study.kind, study.point(place).spec)
+            if planned.id != run:
+                raise RecordError(
+                    "files that the study reads have changed during the check; give the command again"
+                )
+            _write_plan(store.folders, planned)
+    runs = sorted(places)
+    for i in range(0, len(runs), _ENTER_AT_ONCE):
+        progress("enter plans", i, len(runs))
+        store.enter(runs[i : i + _ENTER_AT_ONCE])
 
 
 def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:

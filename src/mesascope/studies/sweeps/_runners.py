@@ -54,11 +54,11 @@ class Runner(Protocol):
 
     Attributes:
         dashboard: address of a page about it, if it has one.
-        started: whether it has a worker.
+        has_workers: whether it has a worker now.
     """
 
     dashboard: str | None
-    started: bool
+    has_workers: bool
 
     def free(self) -> int:
         """How many more tasks it takes now."""
@@ -78,7 +78,7 @@ class InProcess:
 
     def __init__(self, root: Path, request: Request) -> None:
         self.dashboard: str | None = None
-        self.started = True
+        self.has_workers = True
         self._root, self._request = root, request._replace(in_driver=True)
         self._tasks: list[tuple[str, ...]] = []
 
@@ -128,7 +128,7 @@ class OnDask:
         self, client: "Client", replace_jobs: Callable[[], None], root: Path, kind: str, request: Request
     ) -> None:
         self.dashboard: str | None = client.dashboard_link
-        self.started = False
+        self.has_workers = False
         self._client, self._replace_jobs, self._kind = client, replace_jobs, kind
         self._folders, self._request = RunFolders(root), request
         self._futures: dict[tuple[str, ...], Future] = {}
@@ -141,7 +141,7 @@ class OnDask:
         if now - self._looked >= _LOOK_EVERY:
             self._replace_jobs()
             self._threads, self._looked = sum(self._client.nthreads().values()), now
-            self.started |= self._threads > 0
+            self.has_workers = self._threads > 0
         return max(1, _AHEAD * self._threads) - len(self._futures)
 
     def submit(self, runs: tuple[str, ...]) -> None:
