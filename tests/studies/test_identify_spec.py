@@ -280,3 +280,22 @@ def test_figures_and_ranking_measure_the_same_distances():
     for entry in found.ranking:
         ends = [float(end[-1]) for end in found.curves.distances[entry.learner]]
         assert ends == pytest.approx([entry.distance, *entry.interval], rel=1e-12)
+
+
+def test_a_pool_is_identified_on(tmp_path):
+    process = {
+        "kind": "task-pool",
+        "tasks": 3,
+        "process": {"kind": "linear-regression", "dim": 2, "noise": 0.5},
+    }
+    fields = {
+        "process": process,
+        "examples": 5,
+        "model": {"kind": "prompt-linear-transformer", "layers": 1},
+        "tasks": 100,
+        "learners": ["memorizing", "ridge"],
+        "search": False,
+    }
+    run = parse_spec(fields, IdentifySpec).build()
+    assert run.process.weights_of_tasks.shape == (3, 2)
+    assert {entry.learner for entry in run.identify().ranking} == {"memorizing", "ridge"}
