@@ -80,7 +80,7 @@ class StoryPage(SettingPage):
             "why": self._why,
             "break": self._break,
         }
-        with ui.element("article").classes("story"):
+        with ui.element("article").classes("story") as self.theory:
             ui.label(QUESTION).classes("story-question").props("role=heading aria-level=2")
             _text(INTRODUCTION)
             for name, fill in steps.items():
