@@ -29,7 +29,11 @@ PAGES = tuple(
         "tutorials/thousand-settings",
     )
 )
-INSTALL = "%pip install --quiet 'mesascope[all]'"
+INSTALL = """\
+from importlib.util import find_spec
+
+if find_spec("mesascope") is None:
+    %pip install --quiet 'mesascope[all]'"""
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#]+)")
 
 

@@ -7,7 +7,17 @@ import pytest
 
 import mesascope as ms
 from lab_page import SHIFTS, SMALL, empty_cards
+from mesascope.lab import _compute_pools
 from mesascope.lab._setting import from_query
+
+# the texts and questions that need more than three lines
+_LONG_TEXTS = """
+() => [...document.querySelectorAll(".story-text, .story-sentence, .story-preset-title + div")].filter((text) => {
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  return range.getBoundingClientRect().height / parseFloat(getComputedStyle(text).lineHeight) > 3.4;
+}).map((text) => text.innerText)
+"""
 
 
 def wait_for_text(locator, pattern):
@@ -43,9 +53,9 @@ def answers():
 def test_every_step_says_what_python_says(story):
     process, flow, limit = answers()
     step = f"{limit:.4g}"
-    wait_for_text(result(story), f"one step of gradient descent with step size {step}; theory says {step} ✓")
+    wait_for_text(result(story), f"one step of gradient descent with step {step}; theory says {step} ✓")
     ratio = f"{float(ms.theory.zheng2024.expected_ratio(process, limit)):.3g}"
-    wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} over all sequences")
+    wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} on average")
     assert story.get_by_role("heading", name=f"5 Why {ratio} of the truth?").is_visible()
     scrub = story.locator('[data-act="scrub"]')
     scrub.fill("1000")
@@ -64,7 +74,7 @@ def test_every_step_says_what_python_says(story):
 
 def test_a_law_is_chosen_and_the_story_changes(story):
     story.locator('[data-law="sparse"]').click()
-    wait_for_text(result(story), "with step size 1; theory says 1 ✓")
+    wait_for_text(result(story), "with step 1; theory says 1 ✓")
     wait_for_text(story.locator('[data-step="why"]'), "one step size is right for all")
     story.wait_for_function("location.search.includes('law.kind=sparse')")
     assert story.locator('[data-law="sparse"]').get_attribute("aria-pressed") == "true"
@@ -105,6 +115,33 @@ def test_a_guess_is_answered_from_what_was_trained(story):
 
 
 @pytest.mark.slow
+def test_a_pool_of_few_tasks_is_memorized_and_of_many_learned_from(story):
+    card = story.locator('[data-preset="pool"]')
+    now, slider = story.locator('[data-fact="pool"]'), story.locator('[data-act="tasks"]')
+    assert slider.is_disabled()  # the answer comes after the guess
+    card.get_by_role("button", name="yes").click()
+    pools = _compute_pools.pools(lambda text: None)
+    new = dict(zip(pools["sizes"].tolist(), pools["new"], strict=True))
+    wait_for_text(
+        card, f"The answer is: no. It has memorized its tasks: on new ones its error is {new[3]:.3g}"
+    )
+    wait_for_text(now, f"K = 3: .* {new[3]:.3g} on new tasks: it memorizes")
+    waited = story.evaluate(
+        """async () => {
+          const slider = document.querySelector('[data-act="tasks"]'), now = document.querySelector('[data-fact="pool"]');
+          const begin = performance.now();
+          slider.value = slider.max;
+          slider.dispatchEvent(new Event("input"));
+          while (!now.innerText.includes("K = 256")) await new Promise(requestAnimationFrame);
+          return performance.now() - begin;
+        }"""
+    )
+    assert waited < 200  # milliseconds, the bar for a slider
+    wait_for_text(now, f"K = 256: .* {new[256]:.3g} on new tasks: it learns in context")
+    assert "dim=2" in story.url  # the setting of the page is another thing
+
+
+@pytest.mark.slow
 def test_a_step_opens_as_notebook_specification_and_in_expert(story):
     step = story.locator('[data-step="train"]')
     with story.expect_download() as caught:
@@ -130,6 +167,7 @@ def test_nothing_jumps_overflows_or_stands_still(browser, lab, width, scheme):
         wait_for_text(result(page), "It became")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert empty_cards(page) == []
+        assert page.evaluate(_LONG_TEXTS) == []
         page.locator('[data-act="play"]').click()
         wait_for_text(page.locator('[data-act="play"]'), "Pause")
         wait_for_text(page.locator('[data-act="play"]'), "Train")  # it came to its end

@@ -8,15 +8,33 @@ import pytest
 
 import mesascope as ms
 from lab_page import SMALL
-from mesascope.lab import _compute
+from mesascope.lab import _compute, _compute_pools
 from mesascope.lab._behaviour_panel import SIX_LEARNERS, weights_at_end
 from mesascope.lab._form import form_of, setting_of
 from mesascope.lab._setting import DEFAULT, from_query, read_setting
 from mesascope.lab.story._drawings import ratio_data, ride_data
 from mesascope.lab.story._glossary import GLOSSARY, glossed
 from mesascope.lab.story._notebook import PROGRAMS, programs, to_notebook
+from mesascope.lab.story._pools import POOL, pool_answer, pool_data
 from mesascope.lab.story._presets import PRESETS
-from mesascope.lab.story._words import INTRODUCTION, STEPS, formula, result_sentence, why_sentence, why_title
+from mesascope.lab.story._words import (
+    INTRODUCTION,
+    LAWS,
+    STEPS,
+    formula,
+    result_sentence,
+    why_longer,
+    why_sentence,
+    why_title,
+)
+from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.theory import lu2024
+
+
+def lu2024_model(gamma):
+    construction = lu2024.layer(gamma)
+    layer = LinearSelfAttention(construction.w_kq, construction.w_pv, "t-1", "examples")
+    return PromptModel(StackedPrompt(len(gamma)), LinearAttentionStack([layer]), LastEntry(1.0))
 
 
 def silent(text):
@@ -59,11 +77,43 @@ def test_answers_of_the_presets(preset):
     assert (number, words in why) == (right, True), why
 
 
+@pytest.fixture(scope="module")
+def pools():
+    return _compute_pools.pools(silent)
+
+
+def test_errors_of_pools_are_losses_of_the_exact_engine(pools):
+    # twice the loss with 20 examples, which the exact engine computes without the features of lu2024
+    fresh = ms.LinearRegression(10, covariance=np.eye(10) / 10, prior="sphere", noise=0.5)
+    task = ms.FewShot(20)
+    for size in (3, 32):
+        drawn = []
+        for seed in range(pools["pools"]):
+            pool = ms.TaskPool(fresh, vectors=ms.TaskPool(fresh, tasks=256, seed=seed).table[:size])
+            gamma = lu2024.features(pool.weight_moments(np.eye(10) / 10), 20, 0.25).minimum
+            model = lu2024_model(gamma)
+            drawn.append([2 * float(ms.population_loss(model, data, task)) for data in (pool, fresh)])
+        at = pools["sizes"].tolist().index(size)
+        assert (pools["pool"][at], pools["new"][at]) == pytest.approx(np.mean(drawn, 0), rel=1e-10)
+    assert pools["zero"] == pytest.approx(1.25)
+
+
+def test_three_tasks_are_memorized_and_many_are_learned_from(pools):
+    right, why = pool_answer(pools)
+    assert (POOL.options[right], "memorized" in why) == ("no", True)
+    assert POOL.judge(0, (right, why)) == f"The answer is: no. {why}"
+    assert POOL.judge(1, (right, why)) == f"Right. {why}"
+    assert pool_answer(pools | {"zero": 2.0})[0] == 0
+    drawn = pool_data(pools)
+    json.dumps(drawn["sizes"] + drawn["pool"] + drawn["new"])  # what the browser is sent
+    assert drawn["start"] in drawn["sizes"] and drawn["new"][-1] < 1.02 * drawn["pool"][-1]
+
+
 def test_the_result_is_said_with_its_step_and_what_theory_says(small):
     spec = from_query(SMALL.removeprefix("?"))
     limit = float(ms.theory.zheng2024.limit_product(*spec.data()))
     said = re.sub(r"\[\[(.*?)\]\]", r"\1", result_sentence(small["flow"], small["identification"]))
-    assert said == f"It became one gradient step with step size {limit:.4g}; theory says {limit:.4g} ✓"
+    assert said == f"It became one step of gradient descent with step {limit:.4g}; theory says {limit:.4g} ✓"
     assert result_sentence(small["flow"], None).startswith(f"Its weights end at ab = {limit:.4g}; theory")
     wrong = small["flow"] | {"end": small["flow"]["end"] | {"limit_product": 2 * limit}}
     assert result_sentence(wrong, None).endswith("✗")
@@ -84,15 +134,17 @@ def test_an_unfinished_training_refutes_no_theory(small):
 def test_the_share_of_the_truth_is_that_of_the_trained_layer(small):
     # at T = 6 the limit of training is 0.1811, and E x² = 1; for T → ∞ the share is 1/5
     assert why_title(small["facts"]) == "5 Why 0.181 of the truth?"
-    said = why_sentence(small["facts"])
-    assert "0.181 over all sequences (1/5 when it is trained on ever longer ones)" in said
+    assert "0.181 on average" in why_sentence(small["facts"])
+    assert why_longer(small["facts"]).startswith("It then answers 1/5 of the truth")
     long = small["facts"] | {"trained_ratio": (0.1919, "0.1919")}
     assert why_title(long) == "5 Why about 1/5 of the truth?"
     right = small["facts"] | {"gap": (0.0, "0"), "trained_ratio": (0.8258, "0.8258")}
     assert "one step size is right for all" in why_sentence(right)
+    assert "as near to the whole truth" in why_longer(right)
     unknown = small["facts"] | {"gap": (None, "why"), "ratio": (None, "why"), "trained_ratio": (None, "why")}
     assert why_title(unknown) == STEPS["why"][0]
     assert why_sentence(unknown).startswith("Theory says nothing")
+    assert why_longer(unknown).startswith("Theory says nothing")
 
 
 def test_the_formula_has_the_normalizer_of_the_setting():
@@ -124,10 +176,12 @@ def test_every_symbol_of_every_text_has_a_gloss(small):
     texts = [
         formula("t-1"),
         INTRODUCTION,
+        LAWS,
         *(text for _, text in STEPS.values()),
         why_sentence(small["facts"]),
+        why_longer(small["facts"]),
     ]
-    used = set(re.findall(r"\[\[(.*?)\]\]", " ".join(texts))) | {"gradient step", "T", "d"}
+    used = set(re.findall(r"\[\[(.*?)\]\]", " ".join(texts))) | {"gradient descent", "T", "d"}
     assert used == set(GLOSSARY)
     shown = glossed("<b> [[ab]] x_{t+1}")
     assert shown.startswith("&lt;b&gt; <button") and shown.endswith("x<sub>t+1</sub>")

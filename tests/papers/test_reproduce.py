@@ -55,6 +55,16 @@ def test_a_record_holds_what_was_asked(claims_are, tmp_path):
     assert RunDirectory(result.folder).read_claim("zheng2024/one") == record
 
 
+def test_claims_and_their_checks_print_in_one_line_and_are_tables_in_notebooks(claims_are, tmp_path):
+    one = _claim("one", _fine)
+    claims_are(one)
+    assert repr(one) == f"<Claim {one.id}: {one.title}>"
+    assert f"<td>statement</td><td>{one.statement}</td>" in one._repr_html_()
+    done = reproduce(out=tmp_path)
+    assert repr(done) == f"<Reproduction: holds: 1; in {done.folder}>"
+    assert f"<td>{one.id}</td><td>{one.title}</td><td>holds</td>" in done._repr_html_()
+
+
 def test_finished_claims_are_reused_until_something_changes(claims_are, tmp_path):
     runs = []
 

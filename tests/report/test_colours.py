@@ -50,7 +50,21 @@ def test_maps_go_by_lightness(sight):
     shades = np.linspace(0, 1, 11)
     lightness = seen(mpl.colormaps[SEQUENTIAL](shades)[:, :3], sight)[:, 0]
     assert all(right - left > STEP for left, right in pairwise(lightness))
-    both = seen(mpl.colormaps[DIVERGING](shades)[:, :3], sight)
-    rising, falling = both[:6, 0], both[5:, 0][::-1]
-    assert all(right - left > STEP for side in (rising, falling) for left, right in pairwise(side))
-    assert np.linalg.norm(both[0] - both[-1]) > ENDS  # below the center is not taken for above it
+    printed = seen(mpl.colormaps[DIVERGING](shades)[:, :3], sight)
+    assert_goes_from_the_middle(printed, -1)  # to darker colours
+
+
+@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS)
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_maps_with_a_middle_have_the_background_there(theme, sight):
+    paper, *colours = (mpl.colors.to_rgb(colour) for colour in (theme.paper, *theme.diverging))
+    shown = seen(np.array(colours), sight)
+    assert_goes_from_the_middle(shown, -1 if theme is LIGHT else 1)
+    # in its own colour, a matrix of zeros would have no edge
+    assert 2.3 < np.linalg.norm(shown[5] - seen(np.array([paper]), sight)[0]) < APART
+
+
+def assert_goes_from_the_middle(colours, sign):
+    sides = colours[5:, 0], colours[5::-1, 0]
+    assert all(sign * (right - left) > STEP for side in sides for left, right in pairwise(side))
+    assert np.linalg.norm(colours[0] - colours[-1]) > ENDS  # below the center is not taken for above it

@@ -1,6 +1,7 @@
 """Results as figures of matplotlib."""
 
 import math
+from xml.etree import ElementTree
 
 import jax
 import matplotlib.pyplot as plt
@@ -175,3 +176,19 @@ def test_weights_are_no_outcome_to_draw():
 def test_arrays_without_numbers_over_axes_are_refused():
     with pytest.raises(ValueError, match="no number over one or two axes"):
         ms.plot(_study([[1.0]], a=[1], b=[2]))
+
+
+def cells(html):
+    return [[cell.text for cell in row] for row in ElementTree.fromstring(f"<div>{html}</div>").find("table")]
+
+
+def test_paths_and_trainings_are_tables_in_notebooks(flow):
+    shown = dict(cells(flow._repr_html_()))
+    assert shown["converged"] == "the gradient fell below the tolerance"
+    assert (shown["loss"], shown["at"]) == (f"{flow.loss[-1]:.10g}", f"time {flow.time:.6g}")
+    assert float(shown["a_j b_j"]) == pytest.approx(float(flow.products[-1, 0]))
+    descent = ms.descend(START, PROCESS, TASK, learning_rate=0.01, steps=20)
+    assert dict(cells(descent._repr_html_()))["at"] == "step 20"
+    training = ms.train(START, PROCESS, TASK, steps=4, batch=4, held_out=8)
+    shown = dict(cells(training._repr_html_()))
+    assert shown["steps"] == "4" and shown["held-out loss"] in repr(training)

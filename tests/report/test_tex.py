@@ -7,6 +7,7 @@ import pytest
 
 from mesascope.report._latex import tex
 from mesascope.report._tex import tex_to_html, tex_to_text
+from mesascope.specs import families, field_help, known_kinds, summary
 
 SOURCES = Path(__file__).parents[2] / "src" / "mesascope"
 
@@ -37,6 +38,33 @@ def test_formulas_in_letters(text, html):
 
 def test_labels_are_read_aloud_without_markup():
     assert tex_to_text(r"loss of $W^{KQ}$ < 1 & $x_t$") == "loss of W^KQ < 1 & x_t"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("$x_{t+1} = W x_t$", "x_{t+1} = Wx_t"),
+        (r"$\sum_{i=1}^{t-1} x_i^2$", "Σ_{i=1}^{t−1}x_i^2"),
+        (r"$e^{-x_{j+1}^2}$, $a_{ij}$, $w_{1,2}$", "e^{−x_{j+1}^2}, a_ij, w_{1,2}"),
+        (r"$\theta' = -\nabla L$, $A^\top$, $\Sigma^{-1}$", "θ' = −∇L, A^⊤, Σ^{−1}"),
+        (r"$A \tanh(B x_t)$", "A tanh (Bx_t)"),
+        (r"$P_{i<j}$ if $i < j$", "P_{i<j} if i < j"),
+    ],
+)
+def test_scripts_of_more_than_a_word_keep_their_braces(text, plain):
+    assert tex_to_text(text) == plain
+
+
+def test_no_kind_says_in_plain_words_what_it_does_not_mean():
+    texts = [
+        tex_to_text(text)
+        for family in families()
+        for kind in known_kinds(family).values()
+        for text in (summary(kind), *(one.text for one in field_help(kind)))
+    ]
+    assert any("x_{t+1}" in text for text in texts)
+    # a script that ends before its sum does: x_t + 1 for x_{t+1}; written by hand it would be 1 + x_t
+    assert [text for text in texts if re.search(r"[_^]\w [+−] 1\b", text)] == []
 
 
 def test_every_command_that_figures_use_is_known():

@@ -19,7 +19,7 @@ from mesascope.records import Figure
 from ._integrate import masked_gradient
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._saved_path import describe_path, draw_path, products_along
+from ._saved_path import describe_path, draw_path, path_table, products_along
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -61,6 +61,9 @@ class Descent(eqx.Module, Generic[Model]):
 
     def __repr__(self) -> str:
         return describe_path(self, f"step {self.steps[-1]}")
+
+    def _repr_html_(self) -> str:
+        return path_table(self, f"step {self.steps[-1]}")
 
 
 @shows_progress

@@ -29,7 +29,7 @@ from ._integrate import (
 )
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._saved_path import describe_path, draw_path, products_along
+from ._saved_path import describe_path, draw_path, path_table, products_along
 from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -85,6 +85,9 @@ class Flow(eqx.Module, Generic[Model]):
 
     def __repr__(self) -> str:
         return describe_path(self, f"time {self.time:.6g}")
+
+    def _repr_html_(self) -> str:
+        return path_table(self, f"time {self.time:.6g}")
 
 
 @shows_progress

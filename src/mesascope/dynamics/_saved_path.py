@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mesascope.models import LinearAttention
-from mesascope.records import Figure, path_figure
+from mesascope.records import Figure, html_table, path_figure
 
 from ._outcome import Outcome
 
@@ -52,14 +52,21 @@ def draw_path(path: SavedPath, label: str, x: np.ndarray) -> Figure:
 
 def describe_path(path: SavedPath, end: str) -> str:
     """One line: how it ended, loss, gradient and products there."""
-    parts = [
-        f"{type(path).__name__} of {type(path.model).__name__}: {path.result.value} at {end}",
-        f"loss {path.loss[-1]:.10g}",
-        f"gradient norm {path.gradient_norm:.2e}",
-    ]
+    values = ", ".join(f"{name} {value}" for name, value in _values(path).items())
+    return f"<{type(path).__name__} of {type(path.model).__name__}: {path.result.value} at {end}, {values}>"
+
+
+def path_table(path: SavedPath, end: str) -> str:
+    """The same as a table in HTML, with what the end means."""
+    rows = {path.result.value: path.result.message, "at": end, **_values(path)}
+    return html_table(f"{type(path).__name__} of {type(path.model).__name__}", rows.items())
+
+
+def _values(path: SavedPath) -> dict[str, str]:
+    values = {"loss": f"{path.loss[-1]:.10g}", "gradient norm": f"{path.gradient_norm:.2e}"}
     if isinstance(path.model, LinearAttention):
-        parts.append(f"a_j b_j {_range(np.asarray(path.model.products()))}")
-    return f"<{', '.join(parts)}>"
+        values["a_j b_j"] = _range(np.asarray(path.model.products()))
+    return values
 
 
 def _range(values: np.ndarray) -> str:

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.core import Estimate
-from mesascope.records import Figure, training_figure
+from mesascope.records import Figure, html_table, training_figure
 
 from ._outcome import Outcome
 
@@ -59,10 +59,22 @@ class Training(eqx.Module, Generic[Model]):
         return drawn
 
     def __repr__(self) -> str:
-        taken = self.steps[-1] if len(self.steps) else 0
+        steps, loss = self._values().values()
+        end = f"{self.result.value} after {steps} steps"
+        return f"<Training: {end}; held-out loss {loss}; of {type(self.model).__name__}>"
+
+    def _repr_html_(self) -> str:
+        rows = {self.result.value: self.result.message, **self._values()}
+        if self.checkpoint is not None:
+            rows["checkpoint"] = str(self.checkpoint)
+        return html_table(f"Training of {type(self.model).__name__}", rows.items())
+
+    def _values(self) -> dict[str, str]:
         low, high = map(float, self.loss.interval())
-        loss = f"held-out loss {float(self.loss):.6g} [{low:.6g}, {high:.6g}]"
-        return f"<Training: {self.result.value} after {taken} steps; {loss}; of {type(self.model).__name__}>"
+        return {
+            "steps": str(self.steps[-1] if len(self.steps) else 0),
+            "held-out loss": f"{float(self.loss):.6g} [{low:.6g}, {high:.6g}]",
+        }
 
 
 def _finite(*columns: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -23,12 +23,18 @@ SIX_LEARNERS = [
 
 
 class BehaviourPanel:
-    """Predictions and truth, what predictions depend on, and the name of the algorithm."""
+    """Predictions and truth, what predictions depend on, and the name of the algorithm.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: of the window.
+        status: the place over the page where the progress of the measurement is shown.
+    """
+
+    def __init__(self, session: Session, status: ui.element) -> None:
         self._session = session
-        self._words = ui.column().classes("gap-1")
-        self.measuring = Work(session, "behaviour")
+        self._words = ui.column().classes("gap-1 lab-words")
+        with status:
+            self.measuring = Work(session, "behaviour")
         with ui.element("div").classes("lab-grid"):
             self._plots = [Plot(name) for name in OF_BEHAVIOUR]
         with ui.card().classes("lab-card"):

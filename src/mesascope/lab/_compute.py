@@ -23,6 +23,7 @@ from mesascope.studies import FlowSpec, SpecError
 
 from ._compute_claims import claims, rerun
 from ._compute_models import given, learned, told, training
+from ._compute_pools import pools
 from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 
@@ -385,5 +386,6 @@ JOBS: dict[str, Callable[..., Any]] = {
     "training": training,
     "learned": learned,
     "given": given,
+    "pools": pools,
 }
 """What a worker can compute, by name."""

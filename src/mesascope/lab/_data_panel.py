@@ -28,11 +28,15 @@ _ASSUMPTIONS = {
 
 
 class DataPanel:
-    """Properties of the law, its entries, and sequences."""
+    """Properties of the law, its entries, and sequences.
+
+    Attributes:
+        facts: the place of what theory says.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._facts = ui.column().classes("w-full gap-2")
+        self.facts = ui.column().classes("w-full gap-2 lab-facts")
         with ui.element("div").classes("lab-grid"):
             self._plots = [Plot(name) for name in OF_FACTS]
 
@@ -41,8 +45,8 @@ class DataPanel:
         facts = self._session.results.get("facts")
         if facts is None:
             return
-        self._facts.clear()
-        with self._facts:
+        self.facts.clear()
+        with self.facts:
             _show(facts)
         for plot in self._plots:
             square = {} if plot.name == "law" else {"yaxis": {"scaleanchor": "x"}}

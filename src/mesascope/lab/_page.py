@@ -39,10 +39,11 @@ class ExpertPage(SettingPage):
         with ui.tab_panels(self._tabs, value="Data", animated=False).classes("w-full lab-panels"):
             with ui.tab_panel("Data"):
                 self._data = DataPanel(self.session)
+                self.theory = self._data.facts
             with ui.tab_panel("Training"):
                 self._training = TrainingPanel(self.session)
             with ui.tab_panel(_BEHAVIOUR):
-                self._behaviour = BehaviourPanel(self.session)
+                self._behaviour = BehaviourPanel(self.session, self.status)
 
     def prepare(self, narrow: bool) -> None:
         """Fold the form on a phone; let pointer and keys choose starts."""

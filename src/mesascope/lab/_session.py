@@ -21,7 +21,7 @@ from ._setting import DEFAULT, from_query, read_setting
 
 _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
-_SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims"}
+_SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims", "pools"}
 
 
 Point = tuple[float, float]

@@ -27,8 +27,14 @@ _Upload = Callable[[events.UploadEventArguments], Awaitable[None]]
 
 
 class SettingPage(Frame):
-    """One window that shows a setting."""
+    """One window that shows a setting.
 
+    Attributes:
+        theory: what dims while it is computed for another setting: as little as says that, for the browser computes the style
+            of all that is in it, which takes longer than to draw a figure.
+    """
+
+    theory: ui.element
     _asked = 0  # changes of the form
 
     def __init__(self, lab: Lab, query: str) -> None:
@@ -47,7 +53,7 @@ class SettingPage(Frame):
 
     @abstractmethod
     def build(self) -> None:
-        """Make the elements of the page."""
+        """Make the elements of the page, `theory` among them."""
 
     @abstractmethod
     def show_form(self) -> None:
@@ -67,7 +73,7 @@ class SettingPage(Frame):
 
     def clear(self) -> None:
         """Dim what belongs to the setting before."""
-        self.content.classes(add="lab-stale")
+        self.theory.classes(add="lab-stale")
 
     # The header
 
@@ -164,7 +170,7 @@ class SettingPage(Frame):
         specs = {"flow": session.spec, "facts": _without_start(session.spec)}
         follow = (self._follow(session.spec, name, specs[name], draw) for name, draw in self.drawn().items())
         if all(await asyncio.gather(*follow)):
-            self.content.classes(remove="lab-stale")
+            self.theory.classes(remove="lab-stale")
             await self.finish()
 
     async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draw: Callable[[], None]) -> bool:

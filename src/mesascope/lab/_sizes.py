@@ -7,6 +7,11 @@ SHOWN_SEQUENCES = 4  # drawn in one figure
 FIRST_TOKENS = 8  # of each of them
 SEQUENCES = 1024  # that predictions are measured on
 IDENTIFY_TASKS, IDENTIFY_TOKENS = 400, 16  # sequences of `identify`, and their maximum length
+RESERVED = {
+    **{"product": 375, "loss": 290, "phase": 420, "w_kq": 410, "w_pv": 260},
+    **{"error": 402, "predictions": 375, "ratio": 375, "sensitivity": 470},
+}
+"""Pixels of height that the page keeps free for figures, so that nothing jumps: what they need with the default setting."""
 WARMED = [
     (law, dim)
     for dim in (5, 2, 3, 4, 6, 8)

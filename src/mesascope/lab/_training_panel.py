@@ -78,7 +78,7 @@ class TrainingPanel:
     def __init__(self, session: Session) -> None:
         self._session = session
         with ui.row().classes("items-center gap-3 w-full"):
-            self._end = sentence("").classes("text-body2").props('data-fact="end"')
+            self._end = sentence("").classes("text-body2 lab-end").props('data-fact="end"')
         with ui.element("div").classes("lab-grid"):
             self._product, self._loss = Plot("product"), Plot("loss")
             self._phase = Plot("phase")

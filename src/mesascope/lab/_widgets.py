@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from nicegui import run, ui
+from nicegui.json import dumps
 
 from mesascope.records import Figure, Heatmap
 from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
@@ -19,6 +21,7 @@ from mesascope.studies import SpecError
 
 from ._jobs import JobFailedError
 from ._session import Session
+from ._sizes import RESERVED
 from ._words import typeset
 
 Changed = Callable[[str, str], Awaitable[None]]
@@ -33,6 +36,7 @@ _CONFIG = {
     "doubleClick": "reset",
     "responsive": False,
 }  # `picture.js` fits pictures to the window
+_PATIENCE = 0.3  # seconds that a computation lasts before its progress is shown
 NO_FLOW = "This setting has no trained layer yet: its flow is being computed, or was stopped."
 _DRAWING = Lock()  # matplotlib's settings are those of the process
 
@@ -154,7 +158,10 @@ class Choice(_Input):
 
 
 class _Picture(ui.plotly, component="picture.js"):
-    """A figure of plotly, drawn in a frame of its own."""
+    """A figure of plotly, drawn in a frame of its own, and sent as one text: NiceGUI would watch each of its numbers."""
+
+    def _get_figure_json(self) -> str:  # type: ignore[override]
+        return dumps(self.figure)
 
 
 class Plot:
@@ -170,13 +177,15 @@ class Plot:
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
                         ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
-            with ui.element("div").classes("w-full") as self.frame:
+            with ui.element("div").classes("w-full lab-frame"):
                 self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
             self.plot.classes("w-full lab-picture").props(
                 f'role=img aria-label="{name}" data-figure="{name}"'
             )
             self.caption = ui.label("").classes("text-caption lab-caption")
-        self.card.set_visibility(False)  # until there is something to see
+        if height := RESERVED.get(name):
+            self.plot.style(f"min-height: {height}px")
+        self.card.set_visibility(bool(height))  # else when there is something to see
 
     def reserve(self, title: str, caption: str) -> None:
         """Take the place of the figure that will come, so that nothing moves then."""
@@ -190,7 +199,7 @@ class Plot:
         self.card.set_visibility(True)
         panel = figure.panels[0]
         if any(isinstance(one, Heatmap) and len(one.rows or ()) > _NAMES for one in panel.traces):
-            self.frame.classes("lab-wide")
+            self.card.classes("lab-wide")
         drawn = plotly_panel(panel, theme)
         for name, value in {**_legend(drawn), **layout}.items():
             drawn["layout"][name] = (
@@ -200,6 +209,9 @@ class Plot:
         self.title.set_text(title)
         self.caption.set_text(caption)
         self.plot.props["aria-label"] = f"{title}. {caption}"
+        self.plot.style(
+            f"min-height: {drawn['layout']['height']}px"
+        )  # so that the caption has its place at once
         self.plot.update_figure({**drawn, "config": _CONFIG})
 
     async def _download(self, kind: str) -> None:
@@ -264,6 +276,7 @@ class Work:
         retry: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._session, self._names, self._cancelled, self._shown = session, names, cancelled, ""
+        self._began: float | None = None
         session.watchers.append(self.refresh)
         with ui.row().classes("items-center gap-2 lab-work").props("role=status") as self.row:
             ui.spinner(size="sm")
@@ -276,9 +289,11 @@ class Work:
         self.retry.set_visibility(False)
 
     def refresh(self) -> None:
-        """Show the progress; the old figure stays meanwhile."""
+        """Show the progress of what lasts; the old figure stays meanwhile."""
         text = next(filter(None, map(self._session.progress.get, self._names)), "")
-        if text != self._shown:
+        now = time.monotonic()
+        self._began = (self._began or now) if text else None
+        if text != self._shown and (self._began is None or now - self._began >= _PATIENCE):
             self._shown = text
             self.text.set_text(text)
             self.row.set_visibility(bool(text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isnan
 from typing import Any, Generic, Literal, Self, TypeVar, dataclass_transform
 
-from mesascope.records import Decision, Evidence, Figure, Origin, Outcome, outcome_of
+from mesascope.records import Decision, Evidence, Figure, Origin, Outcome, html_table, outcome_of
 
 Preset = Literal["small", "full"]
 """The size at which a claim is checked: minutes on a laptop, or the paper's own as far as a claim's setting says so."""
@@ -137,6 +137,13 @@ class Claim(Generic[S]):
     def __post_init__(self) -> None:
         for name in ("title", "statement", "source", "criterion", "history"):
             object.__setattr__(self, name, one_line(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        return f"<Claim {self.id}: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        names = ("title", "statement", "source", "origin", "evidence", "criterion", "cost")
+        return html_table(self.id, [(name, text) for name in names if (text := getattr(self, name))])
 
     def not_run(self, preset: str | None) -> str:
         """What a check under a preset (the small one if none is named) leaves open: the paper's setting, the full preset."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mesascope.core import integer_at_least, require_x64
-from mesascope.records import ClaimRecord, RunDirectory, fingerprint
+from mesascope.records import ClaimRecord, RunDirectory, fingerprint, html_table
 
 from ._check import Job, check, remove_unfinished
 from ._claim import PRESETS, Claim, Preset
@@ -48,6 +49,17 @@ class Reproduction:
     records: tuple[ClaimRecord, ...]
     folder: Path
     stale: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Reproduction: {self._counts()}; in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.id, one.title, one.outcome, one.evidence) for one in self.records]
+        return html_table(self._counts(), rows, ("claim", "title", "outcome", "evidence"))
+
+    def _counts(self) -> str:
+        counts = Counter(record.outcome for record in self.records)
+        return ", ".join(f"{outcome}: {count}" for outcome, count in counts.most_common()) or "no claims"
 
     @property
     def contradicted(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mesascope.learners import Learner
-from mesascope.records import Beyond, IdentificationRecord, Separation, provenance
+from mesascope.records import Beyond, IdentificationRecord, Separation, html_table, provenance
 
 from ._algebra import Reading
 from ._identification_curves import Curves
@@ -141,14 +141,11 @@ class Identification:
 
     def _repr_html_(self) -> str:
         """Return headline, reasons and the table of learners for notebooks."""
-        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
-        rows = "".join(
-            f"<tr><td>{escape(entry.learner)}</td><td>{escape(distance)}</td><td>{escape(interval)}</td>"
-            f"<td>{escape(shown)}</td></tr>"
-            for entry, distance, interval, shown in self._rows()
+        rows = ((entry.learner, *texts) for entry, *texts in self._rows())
+        table = html_table(
+            f"{self.verdict}: {self.headline}", rows, ("learner", "distance", "interval", "hyperparameters")
         )
-        head = "<tr><th>learner</th><th>distance</th><th>interval</th><th>hyperparameters</th></tr>"
-        return f"<p><b>{self.verdict}</b>: {escape(self.headline)}</p><ul>{reasons}</ul><table>{head}{rows}</table>"
+        return f"{table}<ul>{''.join(f'<li>{escape(reason)}</li>' for reason in self.reasons)}</ul>"
 
     def _rows(self) -> Iterator[tuple[Ranked, str, str, str]]:
         """Yield every learner with its distance, interval and hyperparameters as texts."""

@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from ._html import html_table
 from ._identity import identity
-from ._plain import PlainMapping, PlainValue
+from ._plain import PlainMapping, PlainValue, canonical_json
 from ._provenance import Provenance, code_version
 
 Decision = Literal["met", "not met", "undecided"]
@@ -81,6 +82,7 @@ def outcome_of(decision: Decision, evidence: Evidence, difference: str = "") -> 
 # One or more parts joined by '/'; lower case, so that two names never meet on a file system that folds case.
 _PART = r"[a-z0-9][a-z0-9._-]*"
 NAME = rf"^{_PART}(/{_PART})*$"
+_MAX_SHOWN = 300  # characters of a value in a notebook
 NO_FINGERPRINT = "failed"
 """The fingerprint of a failed check; it equals no other, so that the record is never reused."""
 ClaimId = Annotated[str, StringConstraints(pattern=rf"^{_PART}/{_PART}$", max_length=160)]
@@ -141,6 +143,15 @@ class ClaimRecord(BaseModel, frozen=True, extra="forbid"):
     files: tuple[str, ...] = ()
     provenance: Provenance
 
+    def __repr__(self) -> str:
+        return f"<ClaimRecord {self.id}: {self.outcome}; {self.evidence}; {self.title}>"
+
+    def _repr_html_(self) -> str:
+        names = ("statement", "source", "evidence", "criterion", "difference")
+        rows = [(name, text) for name in names if (text := getattr(self, name))]
+        rows += [("measured", _short(self.measured)), ("expected", _short(self.expected))]
+        return html_table(f"{self.id}: {self.outcome}", rows)
+
     @property
     def failed(self) -> bool:
         """Whether the check ended in an error, which says nothing about the claim."""
@@ -155,6 +166,11 @@ class ClaimRecord(BaseModel, frozen=True, extra="forbid"):
     def verdict(self) -> Verdict:
         """The outcome in one of three words."""
         return VERDICTS[self.outcome]
+
+
+def _short(value: PlainValue) -> str:
+    text = canonical_json(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} …"
 
 
 def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | None = None) -> str:

@@ -10,19 +10,6 @@ from ._cell_map import KINDS, REST, edges
 from ._tex import tex_to_html
 from ._theme import Theme
 
-_DIVERGING = [
-    "#053061",
-    "#2166AC",
-    "#4393C3",
-    "#92C5DE",
-    "#D1E5F0",
-    "#F7F7F7",
-    "#FDDBC7",
-    "#F4A582",
-    "#D6604D",
-    "#B2182B",
-    "#67001F",
-]
 _LETTER = 6.4  # pixels of a letter in a name
 _LINE = 17  # pixels of a line of names
 _BAR = 92  # pixels that the bar of colours and its title take
@@ -55,7 +42,7 @@ def matrix_of(trace: Heatmap, theme: Theme) -> dict[str, Any]:
         "hovertemplate": "row %{y}, column %{x}: %{customdata:.6g}<extra></extra>",
         "zmin": low,
         "zmax": high,
-        "colorscale": "Viridis" if trace.center is None else _scale(_DIVERGING),
+        "colorscale": "Viridis" if trace.center is None else _scale(theme.diverging),
         "colorbar": bar,
     }
     marks: dict[str, Any] = {
@@ -210,7 +197,7 @@ def _blocks(trace: Heatmap, theme: Theme) -> list[dict[str, Any]]:
     if not trace.block:
         return []
     rows, columns = len(trace.z), len(trace.z[0])
-    line = {"type": "line", "line": {"color": "#000000", "width": 1}}
+    line = {"type": "line", "line": {"color": theme.lines, "width": 1}}
     return [
         {**line, "x0": at + 0.5, "x1": at + 0.5, "y0": 0.5, "y1": rows + 0.5}
         for at in range(trace.block, columns, trace.block)

@@ -37,6 +37,8 @@ _MATHEMATICS = {
 """The commands that formulas may hold; none of them defines, reads, writes or runs anything."""
 _CLOSING = {"{": "}", r"\left": r"\right"}
 _TOKENS = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
+_SCRIPT = re.compile(r"<(sub|sup)>((?:(?!</?su[bp]>).)*)</\1>")
+_SPACED = re.compile(r" ([+−=<>]|&[lg]t;) ")
 _HALVES = {("1", "2"): "½", ("1", "4"): "¼", ("3", "4"): "¾", ("1", "3"): "⅓"}
 
 
@@ -73,10 +75,21 @@ def tex_to_html(text: str) -> str:
 
 
 def tex_to_text(text: str) -> str:
-    """A text with formulas between `$` signs as letters without markup, for labels and for reading aloud: x_t, W^KQ."""
-    marked = tex_to_html(text).replace("<sub>", "_").replace("<sup>", "^")
-    plain = re.sub(r"</?(?:i|sub|sup)>", "", marked)
+    """A text with formulas between `$` signs as letters without markup, for labels and for reading aloud: x_{t+1}, W^KQ.
+
+    Scripts of more than a word are in braces, as the glossary of ARCHITECTURE.md and docstrings write them.
+    """
+    plain = re.sub(r"</?i>", "", tex_to_html(text))
+    while plain != (plain := _SCRIPT.sub(_plain_script, plain)):  # the innermost first
+        pass
     return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def _plain_script(found: re.Match[str]) -> str:
+    sign, script = "_" if found[1] == "sub" else "^", found[2]
+    if re.fullmatch(r"\w+|.", script):
+        return sign + script
+    return f"{sign}{{{_SPACED.sub(lambda operator: operator[1], script)}}}"
 
 
 def _formula(tex: str) -> str:
@@ -97,9 +110,12 @@ class _Formula:
             if self._tokens[0] == "}":
                 self._tokens.popleft()
                 break
-            minus = self._tokens[0] in "-−" and shown and not self._in_script
-            spaced = minus and not shown[-1].endswith((" ", "(", "[", ",", "/"))
-            shown.append(f" {self._next(upright)} " if spaced else self._next(upright))
+            before = "".join(shown)
+            minus = self._tokens[0] in "-−" and before and not self._in_script
+            spaced = minus and not before.endswith((" ", "(", "[", ",", "/"))
+            function = self._tokens[0][1:] in _FUNCTIONS.split() and before.endswith((">", ")"))
+            one = self._next(upright)
+            shown.append(f" {one} " if spaced else f" {one}" if function else one)
         return "".join(shown).replace("</i><i>", "")
 
     def _next(self, upright: bool = False) -> str:

@@ -15,6 +15,8 @@ class Theme:
         grid: of the lines behind the data.
         missing: of cells without a value.
         series: of the series, in their order.
+        diverging: of a matrix, from its least to its greatest entry; 0 has nearly the colour of the background.
+        lines: between the blocks of a matrix.
     """
 
     ink: str = THEORY
@@ -22,6 +24,11 @@ class Theme:
     grid: str = "#E3E3E3"
     missing: str = "#D4D4D4"
     series: tuple[str, ...] = PALETTE
+    diverging: tuple[str, ...] = (
+        *("#053061", "#2166AC", "#4393C3", "#92C5DE", "#D1E5F0", "#F7F7F7"),
+        *("#FDDBC7", "#F4A582", "#D6604D", "#B2182B", "#67001F"),
+    )
+    lines: str = "#000000"
 
     def color(self, series: int | None) -> str:
         """The colour of a series; None is theory."""
@@ -38,6 +45,11 @@ DARK = Theme(
     grid="#32373D",
     missing="#4A4F55",
     series=("#3F8BC3", "#F08A4B", "#2FBB89", "#DB8FB8", "#92CDF4", "#FCC841"),
+    diverging=(
+        *("#9FDBFF", "#66B5EA", "#3F8FC8", "#2F6C97", "#20425A", "#22272D"),
+        *("#583323", "#97512F", "#D0703F", "#F09A6E", "#FFC6A3"),
+    ),
+    lines="#9AA1A9",
 )
 """The colours on black."""
 

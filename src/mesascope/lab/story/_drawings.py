@@ -34,6 +34,10 @@ class RatioDrawing(Drawing, component="ratio.js"):
     """The answer beside the truth."""
 
 
+class PoolDrawing(Drawing, component="pool.js"):
+    """Errors on a pool of tasks and on new ones, with a slider for the number of tasks."""
+
+
 def token_data(facts: Results) -> Results:
     """Of every sequence the first coordinate that is not 0."""
     sequences = []

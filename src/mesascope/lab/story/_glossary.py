@@ -35,9 +35,9 @@ GLOSSARY = {
         "linear attention",
         "Attention without softmax: the answer is a weighted sum of what followed similar tokens.",
     ),
-    "gradient step": (
-        "step of gradient descent",
-        "Start from the guess Λ = 0 and move once against the gradient of the squared error on the context.",
+    "gradient descent": (
+        "gradient descent",
+        "One step: start from the guess Λ = 0 and move once against the gradient of the squared error on the context.",
     ),
     "mesa": (
         "mesa-optimization",

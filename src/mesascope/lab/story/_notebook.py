@@ -20,6 +20,21 @@ model, process, task, _ = spec.build()"""
 _TRAIN = "result, flow = spec.follow(saves=200)\nprint(result.message)"
 
 _IDENTIFY = "ms.identify(flow.model, process, task)"
+_POOL = """\
+import numpy as np
+
+fresh = ms.LinearRegression(10, covariance=np.eye(10) / 10, prior="sphere", noise=0.5)
+lu2024 = ms.theory.lu2024
+
+
+def features(data, covariance=np.eye(10) / 10):
+    return lu2024.features(data.weight_moments(covariance), 20, 0.5**2)
+
+
+for tasks in (1, 3, 10, 30, 100, 300):
+    pool = features(ms.TaskPool(fresh, tasks=tasks))
+    best = pool.minimum
+    print(tasks, "tasks:", pool.error(best), "on them,", features(fresh).error(best), "on new ones")"""
 PROGRAMS = {
     "data": ("import jax\n\nprocess.sample(jax.random.key(0), 5, 1)",),
     "model": ("print(model.w_kq)\nprint(model.w_pv)",),
@@ -30,7 +45,7 @@ PROGRAMS = {
         'print("mean of answer divided by truth:", theory.expected_ratio(process, mask=spec.mask))',
         'print("error that no context removes:", theory.capability_gap(process, mask=spec.mask))',
     ),
-    "break": (_TRAIN, _IDENTIFY),
+    "break": (_TRAIN, _IDENTIFY, _POOL),
 }
 """Of every step; they know `spec`, `model`, `process`, `task`."""
 

@@ -18,20 +18,35 @@ Answer = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Preset:
-    """One attempt.
+class Question:
+    """What to guess before the answer is shown.
 
     Attributes:
         id, title: its name for programs and for people.
-        question, options: what to guess before the answer is shown.
-        form: texts of the form that differ from those of the default setting.
-        answer: from the results of that setting, by name.
+        question, options: what is asked, and what can be guessed.
     """
 
     id: str
     title: str
     question: str
     options: tuple[str, ...]
+
+    def judge(self, guess: int, answer: Answer) -> str:
+        """Say whether the guess was right, and why."""
+        right, why = answer
+        word = "Right" if guess == right else f"The answer is: {self.options[right]}"
+        return f"{word}. {why}"
+
+
+@dataclass(frozen=True)
+class Preset(Question):
+    """One attempt with another setting.
+
+    Attributes:
+        form: texts of the form that differ from those of the default setting.
+        answer: from the results of that setting, by name.
+    """
+
     form: Form
     answer: Callable[[Results], Answer]
 

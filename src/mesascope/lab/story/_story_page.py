@@ -23,12 +23,23 @@ from mesascope.lab._words import conclusions, typeset
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
-from ._drawings import RatioDrawing, RideDrawing, TokenDrawing, ratio_data, ride_data, token_data
+from ._drawings import PoolDrawing, RatioDrawing, RideDrawing, TokenDrawing, ratio_data, ride_data, token_data
 from ._glossary import glossed
 from ._notebook import to_notebook
 from ._pictures import histogram, model
-from ._presets import PRESETS, Preset
-from ._words import INTRODUCTION, QUESTION, STEPS, formula, result_sentence, why_sentence, why_title
+from ._pools import POOL, pool_answer, pool_data
+from ._presets import PRESETS, Preset, Question
+from ._words import (
+    INTRODUCTION,
+    LAWS,
+    QUESTION,
+    STEPS,
+    formula,
+    result_sentence,
+    why_longer,
+    why_sentence,
+    why_title,
+)
 
 _STYLE = (Path(__file__).parent / "story.css").read_text(encoding="utf-8")
 _SLIDERS = {"horizon": "T", "dim": "d"}  # fields, and their symbols
@@ -69,7 +80,7 @@ class StoryPage(SettingPage):
             "why": self._why,
             "break": self._break,
         }
-        with ui.element("article").classes("story"):
+        with ui.element("article").classes("story") as self.theory:
             ui.label(QUESTION).classes("story-question").props("role=heading aria-level=2")
             _text(INTRODUCTION)
             for name, fill in steps.items():
@@ -98,6 +109,7 @@ class StoryPage(SettingPage):
         with ui.element("div").classes("story-data"):
             self._token = TokenDrawing()
             with ui.element("div"):
+                _text(LAWS)
                 self._choices()
         with ui.expansion("What theory says about this law").classes("story-fold"):
             self._theory = ui.column().classes("gap-1")
@@ -160,6 +172,8 @@ class StoryPage(SettingPage):
         self._ratio = RatioDrawing()
         with self.status:
             self._measuring = Work(self.session, "behaviour")
+        with ui.expansion("And trained on ever longer sequences?").classes("story-fold"):
+            self._longer = _text("")
         with ui.row().classes("story-doors"):
             _button("Make all tokens one size", self._make_one_size).props(
                 'data-act="one-size" outline', remove="flat"
@@ -171,15 +185,22 @@ class StoryPage(SettingPage):
 
     def _break(self) -> None:
         with ui.element("div").classes("story-presets"):
-            self._answers = {preset.id: self._preset(preset) for preset in PRESETS}
+            self._answers = {preset.id: self._ask(preset, partial(self._try, preset)) for preset in PRESETS}
+        with ui.element("div").classes("story-preset story-pool"):
+            self._answers[POOL.id] = self._ask(POOL, self._try_pool)
+            self._pool = PoolDrawing()
+        with self.status:
+            self._pooling = Work(self.session, "pools")
 
-    def _preset(self, preset: Preset) -> ui.html:
-        with ui.element("div").classes("story-preset").props(f'data-preset="{preset.id}"'):
-            ui.label(preset.title).classes("story-preset-title").props("role=heading aria-level=4")
-            sentence(preset.question)
+    def _ask(self, asked: Question, act: Callable[[int], Any]) -> ui.html:
+        """Ask, and return the place of the answer."""
+        card = "story-preset" if isinstance(asked, Preset) else ""
+        with ui.element("div").classes(card).props(f'data-preset="{asked.id}"'):
+            ui.label(asked.title).classes("story-preset-title").props("role=heading aria-level=4")
+            sentence(asked.question)
             with ui.row().classes("story-doors"):
-                for number, option in enumerate(preset.options):
-                    _button(option, partial(self._try, preset, number)).props("outline", remove="flat")
+                for number, option in enumerate(asked.options):
+                    _button(option, partial(act, number)).props("outline", remove="flat")
             return sentence(_UNANSWERED).classes("story-answer").props("aria-live=polite")
 
     # What is drawn
@@ -223,6 +244,7 @@ class StoryPage(SettingPage):
             for line in conclusions(facts):
                 sentence(line)
         self._reason.set_content(glossed(why_sentence(facts)))
+        self._longer.set_content(glossed(why_longer(facts)))
         self._titles["why"].set_text(why_title(facts))
 
     def _draw_flow(self) -> None:
@@ -286,6 +308,12 @@ class StoryPage(SettingPage):
         self.show_form()
         await self.update()
 
+    async def _try_pool(self, number: int) -> None:
+        pools = await self._pooling.compute("The pools could not be computed")
+        if pools is not None:
+            self._answers[POOL.id].set_content(typeset(POOL.judge(number, pool_answer(pools))))
+            self._pool.show(pool_data(pools))
+
     async def _go_back(self) -> None:
         spec, self._before = self._before, None
         self._undo.set_visibility(False)
@@ -297,9 +325,8 @@ class StoryPage(SettingPage):
         guess, wanted = self._guess, ("facts", "flow", "behaviour", "identification")
         if guess is None or any(self.session.current(name) is None for name in wanted):
             return
-        right, why = guess.preset.answer(self.session.results)
-        word = "Right" if guess.number == right else f"The answer is: {guess.preset.options[right]}"
-        self._answers[guess.preset.id].set_content(typeset(f"{word}. {why}"))
+        told = guess.preset.judge(guess.number, guess.preset.answer(self.session.results))
+        self._answers[guess.preset.id].set_content(typeset(told))
         self._guess = None
 
 

@@ -9,12 +9,14 @@ import numpy as np
 Results = dict[str, Any]
 
 QUESTION = "A layer is trained to predict the next token. What does it become?"
-INTRODUCTION = "A trained model can learn from its input alone, by an optimizer of its own: [[mesa]]. Here is the smallest one."
+INTRODUCTION = (
+    "A trained model can run an optimizer of its own on its input: [[mesa]]. Here is the smallest one."
+)
 STEPS = {
     "data": (
         "1 Data",
-        "Every token is the one before, turned by [[Λ]]: x_{t+1} = Λ [[x_t]]. The turn is new in every sequence, so it can "
-        "only be learned from the [[context]]. Choose the [[law]] of the first token, [[x_1]].",
+        "Each token is the one before, turned: x_{t+1} = [[Λ]] [[x_t]]. The turn is new in every sequence: only the "
+        "[[context]] shows it.",
     ),
     "model": (
         "2 Model",
@@ -23,17 +25,18 @@ STEPS = {
     ),
     "train": (
         "3 Train",
-        "Training rolls down the [[loss]] of [[a]] and [[b]]. Press Train, pull the slider, or drag the dot to start "
-        "elsewhere. Only the product [[ab]] counts, so a whole valley of weights is best.",
+        "Training rolls down the [[loss]] of [[a]] and [[b]]. Only [[ab]] counts, so a whole valley is best. Press Train, or "
+        "drag the dot.",
     ),
     "result": ("4 Result", ""),
     "why": ("5 Why not the whole truth?", ""),
     "break": (
         "6 Try to break it",
-        "Guess first. Each of these is trained when you answer; then the whole page shows it.",
+        "Guess first; then it is computed, and the whole page shows that setting. The last question has its own drawing.",
     ),
 }
-"""Title and text of every step."""
+"""Title and text of every step; a text has at most three lines on a phone."""
+LAWS = "Choose the [[law]] of the first token, [[x_1]]."
 _NORMALIZERS = {"t-1": " · 1/(t − 1)", "t": " · 1/t", "1": ""}
 
 
@@ -59,7 +62,7 @@ def result_sentence(flow: Results, answer: Results | None) -> str:
     if answer is None:
         what = f"Its weights end at ab = {product:.4g}"
     elif step is not None:
-        what = f"It became one [[gradient step]] with step size {step:.4g}"
+        what = f"It became one step of [[gradient descent]] with step {step:.4g}"
     elif answer["verdict"] == "identified":
         what = f"It became {answer['candidates'][0]}, with a mean ab of {product:.4g}"
     elif answer["candidates"]:
@@ -99,16 +102,17 @@ def why_sentence(facts: Results) -> str:
     gap, share = facts["gap"], share_of_truth(facts)
     if gap[0] is None or share is None:
         return "Theory says nothing about the answers here; below is what was measured."
-    answers = f"In every coordinate the layer answers on average [[ab]]·x₁² of the truth: {share} over all sequences"
+    answers = f"It answers [[ab]]·x₁² of the truth, {share} on average."
     if gap[0] == 0:
-        return (
-            f"{answers}. All sizes are the same here, so one step size is right for all; trained on longer sequences "
-            "it comes as near to the whole truth as one likes."
-        )
-    longer = (
-        "" if facts["ratio"][0] is None else f" ({facts['ratio'][1]} when it is trained on ever longer ones)"
-    )
-    return (
-        f"{answers}{longer}. That is right for one size of [[x_1]] only. One step size must serve all sizes, and large "
-        "tokens cost most."
-    )
+        return f"{answers} All sizes are the same here, so one step size is right for all."
+    return f"{answers} One step size serves all sizes of [[x_1]]; large ones cost most."
+
+
+def why_longer(facts: Results) -> str:
+    """What training on longer sequences would change."""
+    gap, (share, text) = facts["gap"], facts["ratio"]
+    if gap[0] is None or share is None:
+        return "Theory says nothing about longer sequences here."
+    if gap[0] == 0:
+        return "It comes as near to the whole truth as one likes."
+    return f"It then answers {text} of the truth: the step is right for one size of [[x_1]] only, however long the context."

@@ -1,0 +1,43 @@
+"""Memorizing and learning in context: the best layer of linear attention for pools of few and of many tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.processes import LinearRegression, TaskPool
+from mesascope.theory import lu2024
+
+from ._jobs import Progress
+
+DIM, EXAMPLES, NOISE = 10, 20, 0.5  # x ~ N(0, I/d), tasks on the sphere |w|² = d, noise of the labels
+_POOLS, _MOST = 8, 256  # pools that are averaged over, and their tasks
+
+
+def pools(progress: Progress) -> dict[str, Any]:
+    """Errors E(ŷ − y)² of the exact minimum for the first K tasks of a pool: on these tasks, and on new ones."""
+    progress("the best layer for every pool")
+    covariance = np.eye(DIM) / DIM
+    fresh = LinearRegression(DIM, covariance=covariance, prior="sphere", noise=NOISE)
+
+    def features(process: LinearRegression | TaskPool) -> lu2024.Features:
+        return lu2024.features(process.weight_moments(covariance), EXAMPLES, NOISE**2)
+
+    new = features(fresh)
+    sizes = np.unique(np.round(2 ** np.arange(0, np.log2(_MOST) + 0.1, 0.25)).astype(int))
+    tables = [TaskPool(fresh, tasks=_MOST, seed=seed).table for seed in range(_POOLS)]
+    errors = np.empty((len(sizes), _POOLS, 2))
+    for row, size in enumerate(sizes):
+        for column, table in enumerate(tables):
+            pool = features(TaskPool(fresh, vectors=table[:size]))
+            best = pool.minimum
+            errors[row, column] = pool.error(best), new.error(best)
+    on_pool, on_new = errors.mean(1).T
+    return {
+        "sizes": sizes,
+        "pool": on_pool,
+        "new": on_new,
+        "zero": new.power,  # of the answer 0
+        "pools": _POOLS,
+    }

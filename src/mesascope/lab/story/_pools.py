@@ -1,0 +1,36 @@
+"""The last attempt to break the story: a pool of few tasks, which a layer memorizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.lab._compute_pools import DIM
+
+from ._presets import Answer, Question
+
+_TASKS = 3
+POOL = Question(
+    "pool",
+    "A pool of few tasks",
+    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. Is the best layer better than 0 for a "
+    "new w?",
+    ("yes", "no"),
+)
+Results = dict[str, Any]
+
+
+def pool_answer(pools: Results) -> Answer:
+    """Whether the best layer for the pool is better than 0 on new tasks."""
+    new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
+    learned = new < zero
+    what = "It has learned" if learned else "It has memorized its tasks"
+    why = f"{what}: on new ones its error is {new:.3g}, that of 0 is {zero:.3g}. Pull K to see more tasks change it."
+    return int(not learned), why
+
+
+def pool_data(pools: Results) -> Results:
+    """What the drawing shows: errors by the number of tasks, and where its slider begins."""
+    curves = {name: np.asarray(pools[name]).tolist() for name in ("sizes", "pool", "new")}
+    return {**curves, "zero": pools["zero"], "pools": pools["pools"], "start": _TASKS}
