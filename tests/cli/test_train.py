@@ -290,7 +290,7 @@ def test_several_seeds_interrupted_and_resumed(run, spec):
 
 def test_a_folder_in_use(run, spec):
     path = spec({**SPEC, "steps": 100_000, "record_every": 10, "checkpoint_every": 10})
-    other = spec({**SPEC, "seed": 1}, "other.json")
+    other = spec({**SPEC, "record_every": 10, "seed": 1}, "other.json")
     process = started(path)
     message = run("train", other, "--out", "cut").refusal
     assert message.startswith(f"mesascope train: cut: is in use by process {process.pid} on ")

@@ -90,8 +90,10 @@ class Window:
         self.heard.clear()
         begin = time.perf_counter()
         await self.send(value)
-        start = re.escape(f'"x": [{value}, {value}]')  # in the picture of the plane of a and b
-        await self.until(start)
+        place = re.escape(
+            str(value)
+        )  # in the picture of the plane of a and b, which is sent as a text of JSON
+        await self.until(rf'\\"x\\":\[{place},{place}\]')
         return time.perf_counter() - begin
 
     async def until(self, pattern, timeout=60):

@@ -15,7 +15,8 @@ which is derived here: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression
 
 from __future__ import annotations
 
-from math import exp, inf, isinf, pi, sqrt
+from collections.abc import Callable
+from math import inf, isinf, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +108,8 @@ def flow_errors(
         times: $t \ge 0$, in the units of `Features.after`, of any shape; `math.inf` for the end.
 
     Returns:
-        Both of the shape of `times`.
+        Both of the shape of `times`; to rounding, but for $\kappa$ within a hundredth of 1 and $\alpha > 10^3$, where the
+        smallest eigenvalues count: to 1 %.
 
     Source: derived here.
     """
@@ -122,8 +124,13 @@ def flow_errors(
 def zero_answer_border(kappa: Number, noise_variance: Number) -> float:
     r"""Return the $\alpha$ below which training on the pool makes the layer worse on new tasks than the answer 0.
 
-    There $e_{ICL} = 1 + \rho$, the error of the answer 0, at $\tau = \infty$. For $\kappa \to 0$ it tends to $1 + \rho$. For
-    small $\alpha$ the error is $1 + \rho + (\frac1\kappa - 1)/x_* + O(x_*^{-2})$: there is none for $\kappa \ge 1$.
+    There $e_{ICL} = 1 + \rho$ at $\tau = \infty$. With $x_* = (1 - \kappa s)(1 - s)/(\kappa s)$, $0 < s < \min(1, 1/\kappa)$,
+    and $m = \kappa s/(1 - s)$, $e_{ICL} - 1 - \rho$ has the sign of
+
+    $$P(s) = (1 - \kappa) - (1 + 3\kappa)\, s + 3\kappa (1 + \kappa)\, s^2 - 2 \kappa^2 s^3,$$
+
+    which is convex there. For $\kappa < 1$, $P(0) > 0 > P(1) = -\kappa(1 - \kappa)$: there is one border. For $\kappa \ge 1$ both
+    ends are $1 - \kappa \le 0$: there is none. The border tends to $1 + \rho$ for $\kappa \to 0$.
 
     Args:
         kappa: $0 < \kappa < 1$.
@@ -134,21 +141,25 @@ def zero_answer_border(kappa: Number, noise_variance: Number) -> float:
 
     Source: derived here.
     """
-    kappa = float(finite_positive("kappa", kappa))
-    if kappa >= 1:
+    k = float(finite_positive("kappa", kappa))
+    if k >= 1:
         raise ValueError(
-            f"kappa must be below 1, got {kappa}: with as many tasks no layer is worse than the answer 0"
+            f"kappa must be below 1, got {k}: with as many tasks no layer is worse than the answer 0"
         )
     rho = float(finite_nonnegative("noise_variance", noise_variance))
 
-    def excess(log_alpha: float) -> float:
-        return fresh_error(exp(log_alpha), kappa, rho) - 1 - rho
+    def from_one(u: float) -> float:
+        """−P(1 − u), in which nothing cancels near u = 0."""
+        return k * (1 - k) - u * (1 - 3 * k + 3 * k * (1 - k) * u + 2 * (k * u) ** 2)
 
-    low, high = -20.0, 20.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return exp(low)
+    def from_zero(s: float) -> float:
+        return (1 - k) - s * (1 + 3 * k - 3 * k * (1 + k) * s + 2 * (k * s) ** 2)
+
+    if from_one(0.5) < 0:
+        u = _root(from_one)
+        return (1 + rho) * k * (1 - u) / (u * (1 - k + k * u))
+    s = _root(from_zero)
+    return (1 + rho) * k * s / ((1 - k * s) * (1 - s))
 
 
 class Features(NamedTuple):
@@ -260,6 +271,15 @@ def layer(gamma: np.ndarray) -> Construction:
     w_kq[0, :dim, :dim], w_kq[0, dim, :dim] = dim * gamma[:, :dim].T, gamma[:, dim]
     w_pv[0, dim, dim] = 1.0
     return Construction(w_kq, w_pv)
+
+
+def _root(falling: Callable[[float], float]) -> float:
+    """Return the root of a function that falls through 0 between 0 and 1/2, to the last digits however small it is."""
+    low, high = 1e-308, 0.5
+    for _ in range(100):
+        middle = sqrt(low) * sqrt(high)
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return low
 
 
 def _grown(rates: np.ndarray, times: np.ndarray | float) -> np.ndarray:
