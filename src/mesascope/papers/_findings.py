@@ -121,18 +121,18 @@ INSIGHTS = (
         "lu2024/mean-of-the-pool",
         """Besides Σ y x a layer of linear attention reads Σ y². On prompts of few tasks it uses this second number, which says
             nothing about the task, to answer the mean of the pool: that lowers the loss of training and adds 1/K to the error
-            on new tasks, even with endless context. Without that number errors at d = 80 are those of the limit d → ∞ to a
-            few thousandths: it is most of what separates finite dimensions from the formula.""",
+            on new tasks. Without that number errors at d = 80 are those of the limit d → ∞ to a few thousandths: for fewer
+            tasks than dimensions it is most of what separates this dimension from the formula.""",
         r"e_{\text{new}} \approx e_\infty(\alpha, \kappa) + \frac1K \qquad (K \ll d)",
         "mean-of-the-pool",
     ),
     Insight(
         "lu2024/map",
-        """A layer that is trained to the end on a small pool is not only no better on new tasks than one that answers 0: it is
-            worse. For many dimensions this ends at a border α(κ) that exists only for fewer tasks than dimensions, and reaches
-            ℓ = (1 + ρ) d examples for very few tasks; at d = 20 and five tasks or fewer 200 examples do not reach it. Stopping
-            the flow early removes the harm and gains something close by; it gains less than a percent with K = 2d tasks and d/2
-            examples.""",
+        """A layer that is trained to the end on a small pool can be worse on new tasks than one that answers 0. For many
+            dimensions the border α(κ) is the root of a cubic polynomial: it exists for fewer tasks than dimensions only, and
+            tends to ℓ = (1 + ρ) d examples for few tasks. At d = 20 two or four tasks are harmful even with 200 examples.
+            Beside this region lies another, where the end is better than 0 and stopping the flow early is better still. The
+            flow is that of the reduced layer Γ, from 0.""",
         r"e_{\text{new}}(\alpha, \kappa) = 1 + \rho, \qquad \lim_{\kappa \to 0} \alpha(\kappa) = 1 + \rho",
         "map",
     ),

@@ -129,8 +129,8 @@ def zero_answer_border(kappa: Number, noise_variance: Number) -> float:
 
     $$P(s) = (1 - \kappa) - (1 + 3\kappa)\, s + 3\kappa (1 + \kappa)\, s^2 - 2 \kappa^2 s^3,$$
 
-    which is convex there. For $\kappa < 1$, $P(0) > 0 > P(1) = -\kappa(1 - \kappa)$: there is one border. For $\kappa \ge 1$ both
-    ends are $1 - \kappa \le 0$: there is none. The border tends to $1 + \rho$ for $\kappa \to 0$.
+    which is convex there. For $\kappa < 1$, $P(0) > 0 > P(1) = -\kappa(1 - \kappa)$: there is one border, which tends to
+    $1 + \rho$ for $\kappa \to 0$. For $\kappa \ge 1$ both ends are $1 - \kappa \le 0$: there is none.
 
     Args:
         kappa: $0 < \kappa < 1$.

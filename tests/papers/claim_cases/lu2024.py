@@ -66,6 +66,6 @@ CASES = {
         traced=False,
     ),
     "lu2024/map": Case(
-        {"replicas": 10, "drawn": 1, "sizes": [2, 200, 5]}, only_ends, (errors_on_the_pool,), traced=False
+        {"replicas": 20, "drawn": 1, "sizes": [2, 200, 5]}, only_ends, (errors_on_the_pool,), traced=False
     ),
 }

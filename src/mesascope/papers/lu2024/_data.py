@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from mesascope.processes import LinearRegression, TaskPool
@@ -18,8 +20,12 @@ def regression(dim: int, prior: str, noise_variance: float) -> LinearRegression:
 def features_of(
     process: LinearRegression | TaskPool, examples: int, noise_variance: float
 ) -> theory.Features:
-    moments = process.weight_moments(np.eye(process.dim) / process.dim)
-    return theory.features(moments, examples, noise_variance)
+    return theory.features(_moments(process), examples, noise_variance)
+
+
+@lru_cache(maxsize=2048)
+def _moments(process: LinearRegression | TaskPool) -> np.ndarray:
+    return process.weight_moments(np.eye(process.dim) / process.dim)
 
 
 def pool_on_the_sphere(dim: int, size: int, noise_variance: float, seed: int) -> TaskPool:
