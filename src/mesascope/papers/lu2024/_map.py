@@ -184,33 +184,33 @@ CLAIMS = (
         title="The mean squared label lets a layer memorize the pool's mean",
         evidence="measured, reduced",
         origin="ours",
-        statement="""At d = 80 the best layer for few tasks answers their mean through Σ y², which costs 1/K on new tasks; without Σ
-            y² errors are within 0.01 of the limit.""",
+        statement="""At d = 80 the best layer for few tasks answers their mean through Σ y², which costs 1/K on new tasks;
+            without Σ y² errors are within 0.01 of the limit.""",
         source="derived here, on the features of lu2024",
         settings=presets(_Mean()),
         check=_mean,
-        criterion="""The 95 % intervals over 40 pools of the cost times K lie within 0.1 of 1 for few tasks. For orthogonal tasks it
-            is 1 + K/d: the plane through them has squared distance d/K from the origin, and one direction less than their
-            span. Random tasks are not orthogonal, which makes the plane nearer by a share (K − 1)/d. Without the squares
-            errors are within 0.01 of the limit, about 1/d. Errors are exact for each pool.""",
-        history="""The map at d = 20 departed from the limit for few tasks, which led to this claim; d = 20 and 80 were looked at
-            with 20 pools, K = 2 to 40.""",
+        criterion="""The 95 % intervals over 40 pools of the cost times K lie within 0.1 of 1 for few tasks. For orthogonal
+            tasks it is 1 + K/d: the plane through them has squared distance d/K from the origin, and one direction less than
+            their span. Random tasks are not orthogonal, which makes the plane nearer by a share (K − 1)/d. Without the
+            squares errors are within 0.01 of the limit, about 1/d. Errors are exact for each pool.""",
+        history="""The map at d = 20 departed from the limit for few tasks, which led to this claim; d = 20 and 80 were looked
+            at with 20 pools, K = 2 to 40.""",
     ),
     Claim(
         id=f"{PAPER}/map",
         title="On few tasks training can end worse than the answer 0",
         evidence="measured, reduced",
         origin="ours",
-        statement="""At d = 20 the flow of Γ from 0 on few tasks can end worse on new tasks than the answer 0, or past its best time;
-            with 2d tasks neither.""",
+        statement="""At d = 20 the flow of Γ from 0 on few tasks can end worse on new tasks than the answer 0, or past its
+            best time; with 2d tasks neither.""",
         source="derived here, by the exact flow on the features of lu2024",
         settings=presets(_Map()),
         check=_map,
-        criterion="""At listed K and ℓ, ρ = 0.25, the 95 % intervals over 40 pools lie on the stated side: of 0 for the end's error
-            over that of the answer 0, minus 1; of a hundredth for the gain of stopping at the time that is best for the
+        criterion="""At listed K and ℓ, ρ = 0.25, the 95 % intervals over 40 pools lie on the stated side: of 0 for the end's
+            error over that of the answer 0, minus 1; of a hundredth for the gain of stopping at the time that is best for the
             mean, where the end is better than 0. Errors are exact for each pool.""",
-        history="""An earlier version predicted the sides from the limit d → ∞; at d = 20 four tasks are still harmful with 60 and
-            80 examples, for the reason that `lu2024/mean-of-the-pool` gives. A second one asked for the gain where the end
-            is worse than the answer 0, which is the flow's start: that was no question.""",
+        history="""An earlier version predicted the sides from the limit d → ∞; at d = 20 four tasks are still harmful with 60
+            and 80 examples, for the reason that `lu2024/mean-of-the-pool` gives. A second one asked for the gain where the
+            end is worse than the answer 0, which is the flow's start: that was no question.""",
     ),
 )
