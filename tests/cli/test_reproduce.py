@@ -200,7 +200,7 @@ def test_an_interrupt_that_a_check_turned_into_an_error_still_ends_the_run(run, 
     true, false = paper.CLAIMS[:2]
     paper.CLAIMS = (dataclasses.replace(true, check=swallowed), false)
     assert run("reproduce", "--workers", "1", "--out", tmp_path).status == 130
-    assert "false" not in invented and not list(tmp_path.rglob("quick/claims/*/*.json"))
+    assert "false" not in invented and not list(tmp_path.rglob("small/claims/*/*.json"))
 
 
 def test_interrupted(run, invented, tmp_path):

@@ -98,6 +98,14 @@ def test_later_examples_have_no_effect(name, dtype):
     np.testing.assert_array_equal(predictions(CASES[name], x, y, queries)[:2], before[:2])
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("zero", 0), ("gradient-descent", 0), ("ridge", 0), ("dirichlet-posterior", 1 / M)]
+)
+def test_without_examples_it_predicts_what_it_is_declared_to(name, expected):
+    x, y, queries = draw(float)
+    np.testing.assert_allclose(predictions(CASES[name], x[:0], y[:0], queries[:1]), expected, atol=1e-15)
+
+
 @every_case
 def test_without_examples_it_predicts_as_before_the_first_of_several(name):
     x, y, queries = draw(float)

@@ -25,7 +25,11 @@ def test_record_reads_back_from_json():
 
 def test_it_prints_in_one_line_and_is_a_table_in_notebooks():
     record = claim(statement="<b> & all", measured=list(range(1000)))
-    assert repr(record) == f"<ClaimRecord {record.id}: {record.outcome}; {record.evidence}; {record.title}>"
+    assert (
+        str(record)
+        == repr(record)
+        == f"<ClaimRecord {record.id}: {record.outcome}; {record.evidence}; {record.title}>"
+    )
     html = record._repr_html_()
     assert "<td>statement</td><td>&lt;b&gt; &amp; all</td>" in html and len(html) < 2000
     assert "difference" not in html  # there is none

@@ -122,8 +122,9 @@ class _Worker:
         else:
             if word == "start":
                 self.begun += 1
-            self._running = word != "done"
-            if not self._running:
+                self._running = True
+            if word == "done":  # a progress that comes after it is of a thread that was late
+                self._running = False
                 self.left = [job for job in self.left if job.claim.id != id]
             tell(word, id, content)
         return True

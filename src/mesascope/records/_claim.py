@@ -146,6 +146,8 @@ class ClaimRecord(BaseModel, frozen=True, extra="forbid"):
     def __repr__(self) -> str:
         return f"<ClaimRecord {self.id}: {self.outcome}; {self.evidence}; {self.title}>"
 
+    __str__ = __repr__
+
     def _repr_html_(self) -> str:
         names = ("statement", "source", "evidence", "criterion", "difference")
         rows = [(name, text) for name in names if (text := getattr(self, name))]

@@ -26,7 +26,7 @@ def pool_answer(pools: Results) -> Answer:
     new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
     learned = new < zero
     what = "It has learned" if learned else "It has memorized its tasks"
-    why = f"{what}: on new ones its error is {new:.3g}, that of 0 is {zero:.3g}. Pull K to see more tasks change it."
+    why = f"{what}: on new ones its error is {new:.3g}, that of 0 is {zero:.3g}. The slider for K shows what more tasks change."
     return int(not learned), why
 
 

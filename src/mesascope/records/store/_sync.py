@@ -147,7 +147,7 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
         with checked(engine):
             return lines
     except RecordError as error:
-        return lines or [str(error)]
+        return [*lines, str(error)]
 
 
 def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: bool) -> None:
