@@ -36,7 +36,7 @@ def test_cold_flow(benchmark, bar, run_command, tmp_path):
 
 
 def test_reproduce(benchmark, bar, run_command, tmp_path):
-    bar(what="`mesascope reproduce zheng2024`, quick", seconds=180)
+    bar(what="`mesascope reproduce zheng2024`, small", seconds=180)
     command = ("reproduce", "zheng2024", "--rerun", "--json", "--out", tmp_path / "run")
     finished = []
     benchmark.pedantic(lambda: finished.append(run_command(*command)), rounds=1)
