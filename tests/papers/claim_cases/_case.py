@@ -26,8 +26,9 @@ class Case:
         more: further such worlds, for the other parts of the statement.
         decision: that of the right world at small size.
         turned: that of the wrong ones, another. What the right world does not meet, a wrong one may.
-        stuck: makes every search for an optimum stop in a known local minimum, or its grid end before it; the claim must then
-            not be met. Claims that call `best_of`, `bracketed` or `inside` have one.
+        stuck: makes every search for an optimum stop in a known local minimum, or its grid end before it; where no local
+            minimum is known, makes it stop at its start, or after one of its searches. The claim must then not be met.
+            Claims that call `best_of`, `bracketed` or `inside` have one.
         traced: whether a wrong world replaces what compiled programs hold, which are then forgotten before and after it.
             Where none does, as in worlds that change weights, data or formulas, all worlds share programs and trainings.
     """

@@ -55,7 +55,7 @@ DIFFERENCES = (
     Difference(
         "steps",
         "more than 40 000 (Figure 5); 10 000 in `normal_token_construct.ipynb`, cell 4",
-        "6000, full 10 000",
+        "6000, full 10 000 (78 min; 40 000 would take about 5 h on two cores)",
         _INTERLEAVED,
     ),
     Difference(
