@@ -167,6 +167,12 @@ def test_the_flow_of_the_limit_ends_at_the_minimum_and_begins_at_zero(alpha, kap
     assert pool[1] == pytest.approx(lu2024.pool_error(alpha, kappa, 0.25), rel=1e-10)
 
 
+def test_the_limit_has_the_digits_that_it_promises_where_eigenvalues_come_near_zero():
+    for alpha, error in ((1e3, 1e-11), (1e4, 1e-4), (1e6, 1e-2)):
+        found = lu2024.flow_errors(alpha, 1, 0.25, inf)[0]
+        assert found == pytest.approx(lu2024.fresh_error(alpha, 1, 0.25), rel=error)
+
+
 def test_the_flow_solves_its_equation():
     pool = TaskPool(process(4, 0.5), tasks=3)
     these = features(pool, 6, 0.5)

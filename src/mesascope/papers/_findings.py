@@ -137,3 +137,4 @@ INSIGHTS = (
         "map",
     ),
 )
+"""In the order in which they are listed."""

@@ -39,6 +39,7 @@ _CLOSING = {"{": "}", r"\left": r"\right"}
 _TOKENS = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
 _SCRIPT = re.compile(r"<(sub|sup)>((?:(?!</?su[bp]>).)*)</\1>")
 _SPACED = re.compile(r" ([+−=<>]|&[lg]t;) ")
+_FUNCTION_TOKENS = frozenset(f"\\{name}" for name in _FUNCTIONS.split())
 _HALVES = {("1", "2"): "½", ("1", "4"): "¼", ("3", "4"): "¾", ("1", "3"): "⅓"}
 
 
@@ -110,10 +111,10 @@ class _Formula:
             if self._tokens[0] == "}":
                 self._tokens.popleft()
                 break
-            before = "".join(shown)
+            before = next(filter(None, reversed(shown)), "")
             minus = self._tokens[0] in "-−" and before and not self._in_script
             spaced = minus and not before.endswith((" ", "(", "[", ",", "/"))
-            function = self._tokens[0][1:] in _FUNCTIONS.split() and before.endswith((">", ")"))
+            function = self._tokens[0] in _FUNCTION_TOKENS and before.endswith((">", ")"))
             one = self._next(upright)
             shown.append(f" {one} " if spaced else f" {one}" if function else one)
         return "".join(shown).replace("</i><i>", "")

@@ -108,8 +108,8 @@ def flow_errors(
         times: $t \ge 0$, in the units of `Features.after`, of any shape; `math.inf` for the end.
 
     Returns:
-        Both of the shape of `times`; to rounding, but for $\kappa$ within a hundredth of 1 and $\alpha > 10^3$, where the
-        smallest eigenvalues count: to 1 %.
+        Both of the shape of `times`. To rounding up to $\alpha = 10^3$; beyond, near $\kappa = 1$, where the smallest
+        eigenvalues count, with a relative error of $10^{-4}$ at $\alpha = 10^4$ and $10^{-2}$ at $10^6$.
 
     Source: derived here.
     """
