@@ -45,6 +45,21 @@ def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
     assert "converged: the gradient \nfell" in text
 
 
+@pytest.mark.parametrize(("width", "lines"), [(80, 2), (200, 1)])
+def test_a_terminal_shows_each_claim_whole(run, monkeypatch, width, lines):
+    """In one line, or its title in another where the terminal is narrow."""
+    shown = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr("mesascope.cli._claims.results", lambda: shown)
+    assert run("claims").status == 0
+    printed = [line.rstrip() for line in shown.file.getvalue().splitlines()]
+    assert max(map(len, printed)) <= width
+    begins = [number for number, line in enumerate(printed) if re.match(r"\S+/\S+  ", line)]
+    for claim, begin, end in zip(claims(), begins, (*begins[1:], len(printed)), strict=True):
+        whole = " ".join(line.strip() for line in printed[begin:end])
+        assert whole.startswith(claim.id) and claim.title in whole
+    assert begins[1] - begins[0] == lines
+
+
 def test_an_empty_list_is_printed_as_none(monkeypatch):
     shown = Console(width=80, file=io.StringIO())
     monkeypatch.setattr("mesascope.cli._outcomes.results", lambda: shown)

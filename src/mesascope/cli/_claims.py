@@ -9,13 +9,18 @@ from ._outcomes import COLOURS, NOT_CHECKED, print_table, totals
 from ._output import DONE, FAILED, print_json, results, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
     from mesascope.papers import Claim
     from mesascope.records import ClaimRecord
 
 
 @dataclass(frozen=True)
 class Claims:
-    """List the claims that `reproduce` checks, one line each; show claims given by id in full.
+    """List the claims that `reproduce` checks, one line each (two on a narrow terminal); show claims given by id in full.
 
     Evidence and outcome are those of the records in the package. Exit status: 0 done;
     1 a record in the package cannot be read; 2 bad input.
@@ -65,23 +70,52 @@ def _summary(claim: "Claim", record: "ClaimRecord | None") -> dict[str, Any]:
 
 
 def _print_lines(found: "list[tuple[Claim, ClaimRecord | None]]") -> None:
-    from rich.text import Text
-
+    """One line for each claim, and totals; on a terminal that is too narrow for that, titles in lines of their own."""
     widest = max(len(claim.id) for claim, _ in found)
-    for claim, record in found:
-        outcome, colour = (record.outcome, COLOURS[record.outcome]) if record else (NOT_CHECKED, "dim")
-        line = Text.assemble(
-            (f"{claim.id:{widest}}  ", "bold"),
-            (f"{outcome:28}  ", colour),
-            f"{(record or claim).evidence:31}  {claim.title}{' (ours)' * (claim.origin == 'ours')}",
-        )
-        results().print(line, soft_wrap=True)  # one line each, however narrow the terminal
+    whole = [_line(claim, record, widest) for claim, record in found]
+    console = results()
+    narrow = console.is_terminal and max(line.cell_len for line in whole) > console.width
+    lines = [_two_lines(claim, record) for claim, record in found] if narrow else whole
+    for line in (*lines, *_totals(found), "`mesascope claims ID` shows all of a claim"):
+        console.print(line, markup=False, soft_wrap=not narrow)
+
+
+def _totals(found: "list[tuple[Claim, ClaimRecord | None]]") -> "Iterator[str]":
     for group, ours in (("of papers, programs and reviews", False), ("ours", True)):
         chosen = [record for claim, record in found if (claim.origin == "ours") == ours]
         if chosen:
             counts = totals(record.outcome if record else NOT_CHECKED for record in chosen)
-            results().print(f"{group}: {counts}", markup=False, soft_wrap=True)
-    results().print("`mesascope claims ID` shows all of a claim", markup=False, soft_wrap=True)
+            yield f"{group}: {counts}"
+
+
+def _line(claim: "Claim", record: "ClaimRecord | None", widest: int) -> "Text":
+    from rich.text import Text
+
+    outcome, colour = _outcome(record)
+    return Text.assemble(
+        (f"{claim.id:{widest}}  ", "bold"),
+        (f"{outcome:28}  ", colour),
+        f"{(record or claim).evidence:31}  {_title(claim)}",
+    )
+
+
+def _two_lines(claim: "Claim", record: "ClaimRecord | None") -> "RenderableType":
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    outcome, colour = _outcome(record)
+    first = Text.assemble((claim.id, "bold"), "  ", (outcome, colour), f" · {(record or claim).evidence}")
+    return Group(first, Padding(Text(_title(claim)), (0, 0, 0, 2), expand=False))
+
+
+def _outcome(record: "ClaimRecord | None") -> tuple[str, str]:
+    """The outcome and its colour."""
+    return (record.outcome, COLOURS[record.outcome]) if record else (NOT_CHECKED, "dim")
+
+
+def _title(claim: "Claim") -> str:
+    return claim.title + " (ours)" * (claim.origin == "ours")
 
 
 def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:

@@ -24,6 +24,8 @@ _HOW = (
     "Each cell is a claim that a program has checked. Its shape says how, its colour and sign say what was found. "
     "Choose a cell to read the claim; arrow keys move from cell to cell, Enter opens one."
 )
+FINDINGS, FINDINGS_ADDRESS = "What we found that the papers do not say", "/claims#found"
+_GO_TO_FOUND = "if (location.hash === '#found') document.getElementById('found').scrollIntoView()"
 _WIDE, _NARROW = 32, 12  # cells in a line that fit the page, and a phone
 
 
@@ -40,7 +42,7 @@ class ClaimsPage(Frame):
         with ui.element("div").classes("lab-content lab-claims"):
             heading("Claims of papers, checked by computation").classes("text-h6")
             ui.label(_HOW).classes("lab-caption")
-            ui.link("What was found that the papers do not say", "#found")
+            ui.link(FINDINGS, "#found")
             self._first = ui.switch("Contradicted and not reproduced first", on_change=self._draw)
             self.loading = Work(self.session, "claims")
             self._matrices = {
@@ -94,10 +96,11 @@ class ClaimsPage(Frame):
 
     def _list_findings(self) -> None:
         with self._found:
-            heading("What was found that the papers do not say").props("id=found")
+            heading(FINDINGS).props("id=found")
             for one in self._shelf.claims:
                 if one.insight:
                     ui.link(one.title, _address(one.id)).props(f'data-claim="{one.id}"')
+        ui.run_javascript(_GO_TO_FOUND)
 
     def _list_stores(self) -> None:
         with self._stores:

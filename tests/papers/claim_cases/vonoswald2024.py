@@ -10,7 +10,7 @@ from . import Case, at_rest, with_models, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
 TRAINED = {"steps": 400, "sequences": 1000}
-ASKED = {**TRAINED, "asked": 1, "tasks": 160}
+ASKED = {**TRAINED, "tasks": 160}
 LAYER = {"seeds": 5, "sequences": 1000}
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from mesascope.lab._behaviour_panel import SIX_LEARNERS, show_identification, weights_at_end
+from mesascope.lab._claims_page import FINDINGS, FINDINGS_ADDRESS
 from mesascope.lab._figures import phase_reach
 from mesascope.lab._form import form_of, kind_title, setting_fields, setting_of
 from mesascope.lab._jobs import JobFailedError
@@ -83,6 +84,7 @@ class StoryPage(SettingPage):
         with ui.element("article").classes("story") as self.theory:
             ui.label(QUESTION).classes("story-question").props("role=heading aria-level=2")
             _text(INTRODUCTION)
+            ui.link(FINDINGS, FINDINGS_ADDRESS)
             for name, fill in steps.items():
                 self._step(name, fill)
         self.show_form()

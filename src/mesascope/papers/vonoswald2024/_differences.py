@@ -78,7 +78,7 @@ DIFFERENCES = (
         "5",
         _ONE,
     ),
-    Difference("seeds", "one model each, mesa layer 5 (Figure 4D)", "5; mesa-layer-named 2", _DEPTH),
+    Difference("seeds", "one model each, mesa layer 5 (Figure 4D)", "5", _DEPTH),
     Difference("seeds", "5", "5", _COPY),
     Difference(
         "evaluation",
