@@ -136,6 +136,18 @@ def test_a_bad_value_is_reported_at_its_field_and_the_page_lives(lab, opened):
 
 
 @pytest.mark.slow
+def test_new_fields_come_with_their_texts(opened):
+    """A text that the server sets a moment later would replace what was typed meanwhile."""
+    frames = []
+    opened.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))))
+    opened.reload()
+    opened.wait_for_selector('[data-fact="limit"]')
+    choose(opened, "init.kind", "Explicit")
+    assert box(opened, "init.w_kq").input_value() and "shape (2d, 2d)" in "".join(frames)
+    assert [frame for frame in frames if "updateValue" in frame] == []
+
+
+@pytest.mark.slow
 def test_a_shared_address_opens_the_same_setting(opened):
     box(opened, "horizon").fill("7")
     choose(opened, "objective", "the last one only")

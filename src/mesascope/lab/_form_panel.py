@@ -38,7 +38,7 @@ class FormPanel:
             )
             self._kinds[name] = ui.column().classes("w-full gap-2")
         else:
-            self._fields[name] = _widget(self._layout.fields[name], self._changed)
+            self._fields[name] = _widget(self._layout.fields[name], form, self._changed)
 
     def _titles(self, family: str, form: Form) -> dict[str, str]:
         known = known_kinds(family)
@@ -59,7 +59,7 @@ class FormPanel:
             assert isinstance(choice, Choice)
             choice.offer(self._titles(family, form))
             if self._shown.get(family) != form[f"{family}.kind"]:
-                self._show_kind(family, form[f"{family}.kind"])
+                self._show_kind(family, form)
         known = [*fields_of_kinds(self._layout.families, form), *self._layout.fields.values()]
         shown = {field.name: field.text(form) for field in known} | form
         hidden = set(self._layout.hidden(form))
@@ -68,8 +68,9 @@ class FormPanel:
             field.box.set_visibility(name not in hidden)
         self.show_errors(errors)
 
-    def _show_kind(self, family: str, kind: str) -> None:
-        """Put the fields of one kind in the place of those of another."""
+    def _show_kind(self, family: str, form: Form) -> None:
+        """Put the fields of the kind that is chosen in the place of those of another."""
+        kind = form[f"{family}.kind"]
         if family in self._shown:
             for field in kind_fields(family, self._shown[family]):
                 del self._fields[field.name]
@@ -79,7 +80,7 @@ class FormPanel:
             about = tex_to_html(summary(known_kinds(family)[kind]))
             ui.html(about, sanitize=False).classes("text-caption lab-caption")
             for field in kind_fields(family, kind):
-                self._fields[field.name] = _widget(field, self._changed)
+                self._fields[field.name] = _widget(field, form, self._changed)
 
     def show_errors(self, errors: dict[str, str]) -> None:
         """Show errors at their fields."""
@@ -87,9 +88,9 @@ class FormPanel:
             field.show_error(errors.get(name))
 
 
-def _widget(field: FormField, changed: Changed) -> Field | Choice:
+def _widget(field: FormField, form: Form, changed: Changed) -> Field | Choice:
     name, label, editor = field.name, field.label, field.editor
     if editor.options is not None:
         return Choice(name, label, dict(editor.options), changed, about=field.about)
     more = {"slider": editor.slider(field.example), "lines": editor.lines, "hint": field.hint}
-    return Field(name, label, changed, about=field.about, **more)  # type: ignore[arg-type]
+    return Field(name, label, field.text(form), changed, about=field.about, **more)  # type: ignore[arg-type]

@@ -83,6 +83,7 @@ class Field(_Input):
         self,
         name: str,
         label: str,
+        text: str,
         changed: Changed,
         *,
         slider: tuple[float, float, float] | None = None,
@@ -93,7 +94,8 @@ class Field(_Input):
         super().__init__(name, changed)
         with self.box:
             make = ui.textarea if lines else ui.input
-            self.element = make(label, on_change=self._typed).classes("w-full")
+            # with its text from the start: what is set later arrives later, over what was typed meanwhile
+            self.element = make(label, value=text, on_change=self._typed).classes("w-full")
             self.element.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
             self.element.props.update({key: text for key, text in (("hint", hint), ("title", about)) if text})
             self.slider = None

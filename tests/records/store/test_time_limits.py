@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import time
 from functools import partial
 
@@ -92,6 +93,20 @@ def _kill_server(connection, server, number):
     _, alive = psutil.wait_procs(all_of_it, timeout=10)
     assert not alive
     server.ensure_postgres_running()
+    _wait_until_it_answers(server)
+
+
+def _wait_until_it_answers(server):
+    """It first reads its log again, meanwhile it refuses connections: long where much else runs."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            server.psql("SELECT 1")
+            return
+        except subprocess.CalledProcessError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 # psycopg warns of cursors that could not be closed, since their connection was lost
