@@ -260,14 +260,14 @@ class Inquiry:
         low, high = judgement.interval(self._level)
         entries = [
             Ranked(
-                name,
-                plain_hyperparameters(fit.learner),
-                float(judgement.distance[i]),
-                (float(low[i]), float(high[i])),
-                tuple(groups.get(name, ())),
-                fit.learner,
-                fit.or_more,
-                bool(judgement.distance[i] > DIVERGENT),
+                learner=name,
+                hyperparameters=plain_hyperparameters(fit.learner),
+                distance=float(judgement.distance[i]),
+                interval=(float(low[i]), float(high[i])),
+                contains=tuple(groups.get(name, ())),
+                or_more=fit.or_more,
+                diverges=bool(judgement.distance[i] > DIVERGENT),
+                algorithm=fit.learner,
             )
             for i, (name, fit) in enumerate(fitted.items())
         ]
