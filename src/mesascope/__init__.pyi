@@ -121,6 +121,7 @@ from .processes import Sparse as Sparse
 from .processes import StudentT as StudentT
 from .processes import Symmetrized as Symmetrized
 from .processes import TaskPool as TaskPool
+from .processes import TrainingSet as TrainingSet
 from .processes import TwoLayerReLU as TwoLayerReLU
 from .processes import Uniform as Uniform
 from .processes import from_scipy as from_scipy

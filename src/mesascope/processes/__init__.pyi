@@ -44,5 +44,6 @@ from ._task import NextToken as NextToken
 from ._task import Task as Task
 from ._task_pool import TaskPool as TaskPool
 from ._task_process import TaskProcess as TaskProcess
+from ._training_set import TrainingSet as TrainingSet
 from ._uniform import Uniform as Uniform
 from ._weights import given_weights as given_weights
