@@ -47,7 +47,6 @@ PROMPTS = {
     "prompt-linear-transformer": (
         {"layers": 2},
         {"kind": "task-pool", "tasks": 3, "process": {"kind": "linear-regression", "dim": 2, "noise": 0.1}},
-        {"kind": "training-set", "prompts": 3, "process": {"kind": "linear-regression", "dim": 2, "noise": 0.1}},
     ),
     "looped-linear-transformer": (
         {"loops": 2},
