@@ -44,6 +44,7 @@ def test_they_need_a_pool():
         one.learner for one in identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100).ranking
     }
     with pytest.raises(
-        ValueError, match="'memorizing' needs a pool of weights, and LinearRegression has none"
+        ValueError,
+        match="'memorizing' needs the weights of tasks, and LinearRegression has none: use TaskPool, of at most 4096",
     ):
         identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100, learners=["memorizing"])
