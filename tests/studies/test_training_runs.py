@@ -56,6 +56,11 @@ PROMPTS = {
 }
 CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}
 CASES["urns"] = "token-transformer", SOFTMAX, {"kind": "urns", "symbols": 4}
+CASES["training-set"] = (
+    "prompt-linear-transformer",
+    {"layers": 1},
+    {"kind": "training-set", "prompts": 3, "process": {"kind": "linear-regression", "dim": 2}},
+)
 CASES["symbol-pool"] = (
     "token-transformer",
     SOFTMAX,
