@@ -62,6 +62,9 @@ def test_every_block_on_pools_runs_and_gives_what_the_page_says(tmp_path, monkey
     assert on_pool[0] == pytest.approx(0.36, abs=0.005) and "error of 0.36 on it" in page
     first = names["sizes"][int(np.argmax(on_fresh < names["answer_zero"]))]
     assert first == 4 and "From\nfour tasks on" in page
+    ends, stopped = names["ends"], names["stopped"]
+    assert ends[100] > 1.5 * 0.625 > 1.5 * 0.99 * stopped[100] and stopped[100] > 0.95 * 0.625
+    assert ends[2500] < 1.01 * stopped[2500]
     place = names["sizes"].index(32)
     assert on_fresh[place] < 1.1 * on_pool[place]
     assert names["answer"].ranking[0].learner == "memorizing" and names["answer"].verdict == "identified"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mesascope.papers.lu2024 import _map, _stored
+from mesascope.papers.lu2024 import _double_descent, _map, _stored
 from mesascope.theory import lu2024 as theory
 
 from . import Case, scaled
@@ -17,6 +17,11 @@ def less_noise(patch):
     """Exact errors of prompts with a hundredth less noise than the program has."""
     right = theory.features
     patch.setattr(theory, "features", lambda moments, examples, noise: right(moments, examples, 0.99 * noise))
+
+
+def with_ridge(patch):
+    """A penalty that leaves no peak."""
+    patch.setattr(_double_descent, "_PENALTY", 1.0)
 
 
 def only_ends(patch):
@@ -51,6 +56,18 @@ CASES = {
         {"cases": [[1.0, 2.0]], "dims": [16, 64], "replicas": 300},
         scaled(theory, "fresh_error", 1.05),
         (less_noise,),
+        traced=False,
+    ),
+    "lu2024/double-descent": Case(
+        {
+            "taus": [0.2, 1.0, 4.0],
+            "compared": [0.2, 4.0],
+            "dims": [10, 20],
+            "replicas": 20,
+            "tolerance": 0.25,
+        },
+        with_ridge,
+        (scaled(theory, "fresh_error", 1.5),),
         traced=False,
     ),
     "lu2024/stored-sweeps": Case(

@@ -1,8 +1,9 @@
 """Lu et al. 2024, Asymptotic theory of in-context learning by linear attention: its claims and figures."""
 
 from ._differences import DIFFERENCES as DIFFERENCES
+from ._double_descent import CLAIMS as _DOUBLE_DESCENT
 from ._limit import CLAIMS as _LIMIT
 from ._map import CLAIMS as _MAP
 from ._stored import CLAIMS as _STORED
 
-CLAIMS = (*_LIMIT, *_STORED, *_MAP)
+CLAIMS = (*_LIMIT, *_DOUBLE_DESCENT, *_STORED, *_MAP)

@@ -24,6 +24,19 @@ DIFFERENCES = (
         ("finite-dimension", "mean-of-the-pool", "map"),
     ),
     Difference(
+        "data",
+        "κ = 0.5, ρ = 0.01, pools on the sphere; d and α of the command line "
+        "(`Linear/Fig1_Linear_Double_Descent/largetau.py:5-13`)",
+        "the same with d = 20 and 40, α = 1",
+        ("double-descent",),
+    ),
+    Difference(
+        "evaluation",
+        "τ = 0.2, 0.5, 0.85, ten pools, λ = 1e-8; the formula for d → ∞ (`largetau.py:12-17`, `smalltau.py:16-23`)",
+        "the same λ, eight τ from 0.2 to 4, 20 and 80 pools; every task equally probable, not equally often",
+        ("double-descent",),
+    ),
+    Difference(
         "evaluation",
         f"least squares on n = τd² sampled prompts, every task of the pool equally often, ten pools (`{PROGRAM}/kappa.py`)",
         "the exact minimum for n = ∞, and the first order in 1/n by sampled prompts; 20 pools",

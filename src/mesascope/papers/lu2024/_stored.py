@@ -11,7 +11,7 @@ from mesascope.theory import lu2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import mean_interval
-from ._data import PAPER, PROGRAM, features_of, regression
+from ._data import PAPER, PROGRAM, draw_prompts, features_of, regression
 
 _NOISE = 0.25  # ρ of the stored runs (kappa.py:21)
 _RATIOS = (0.1, 0.5, 1, 5, 10, 50, 100, 500)  # κ = K/d, of the first runs; kappa.py:26 keeps the first two
@@ -45,28 +45,6 @@ _STORED = {
     "a01_100_80_42370704": _Run(80, 0.1, 100, (1.487789, 1.302695), (0.007535, 0.003044)),
 }
 _STORED_RUNS = 10  # numavg of kappa.py:25
-
-
-def _drawn(
-    tasks: np.ndarray, examples: int, noise_variance: float, count: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries, features and targets of prompts, in a time that does not grow with the number of examples.
-
-    The labels of a task are independent N(0, p), p = ‖w‖²/d + ρ. Given them Σ y_i x_i is normal with mean w Σ y_i²/(d p)
-    and covariance (I − w wᵀ/(d p)) Σ y_i²/d.
-    """
-    dim = tasks.shape[1]
-    w = tasks[rng.integers(len(tasks), size=count)]
-    squares = (w**2).sum(1)
-    power = squares / dim + noise_variance
-    total = power * rng.chisquare(examples, count)
-    normal = rng.normal(size=(count, dim))
-    along = (normal * w).sum(1) / squares * (np.sqrt(1 - squares / (dim * power)) - 1)
-    spread = np.sqrt(total / dim)[:, None] * (normal + along[:, None] * w)
-    summed = w * (total / (dim * power))[:, None] + spread
-    features = np.column_stack([dim / examples * summed, total / examples])
-    x = rng.normal(size=(count, dim)) / dim**0.5
-    return x, features, (x * w).sum(1) + noise_variance**0.5 * rng.normal(size=count)
 
 
 def _first_order(
@@ -125,7 +103,9 @@ def _expected(run: _Run, size: int, fresh: theory.Features, prompts: int, rng: n
     seed = int(rng.integers(2**32))
     drawn_pool = TaskPool(regression(run.dim, "identity", _NOISE), tasks=size, seed=seed)
     pool = features_of(drawn_pool, examples, _NOISE)
-    term = _first_order(pool, fresh, _drawn(np.asarray(drawn_pool.table), examples, _NOISE, prompts, rng))
+    term = _first_order(
+        pool, fresh, draw_prompts(np.asarray(drawn_pool.table), examples, _NOISE, prompts, rng)
+    )
     # n − p − 1, which for normal regressors is exact to all orders, instead of n
     return fresh.error(pool.minimum) + term / (run.tau * run.dim**2 - weights - 1)
 
