@@ -59,13 +59,7 @@ CASES = {
         traced=False,
     ),
     "lu2024/double-descent": Case(
-        {
-            "taus": [0.2, 1.0, 4.0],
-            "compared": [0.2, 4.0],
-            "dims": [10, 20],
-            "replicas": 20,
-            "tolerance": 0.25,
-        },
+        {"cases": [0.2, 1.0, 4.0], "dims": [12, 24], "replicas": 20},
         with_ridge,
         (scaled(theory, "fresh_error", 1.5),),
         traced=False,
