@@ -1,9 +1,9 @@
 r"""Estimators for prompts whose tasks come from a finite pool (raventos2023, arXiv 2306.15063).
 
-Setting: $y_k = w^\top x_k + N(0, \sigma^2)$ with $x_k \sim N(0, I_D)$ for $k = 1 \dots K$, and a model predicts every $y_k$ from
-$x_1, y_1, \dots, x_{k-1}, y_{k-1}, x_k$. The task $w$ is one of a pool $w^{(1)} \dots w^{(M)}$ with equal probabilities, or new:
-$w \sim N(0, I_D)$. The best estimator of either law of tasks is the posterior mean. (Elsewhere in this package K is the size of
-the pool, and N + 1 the number of pairs.)
+Setting: $y_k = w^\top x_k + N(0, \sigma^2)$ with $x_k \sim N(0, I_D)$ for $k = 1 \dots K$, and a model predicts every $y_k$
+from $x_1, y_1, \dots, x_{k-1}, y_{k-1}, x_k$. The task $w$ is one of a pool $w^{(1)} \dots w^{(M)}$ with equal probabilities,
+or new: $w \sim N(0, I_D)$. The best estimator of either law of tasks is the posterior mean. (Elsewhere in this package K is the
+size of the pool, and N + 1 the number of pairs.)
 """
 
 from typing import Any
@@ -100,11 +100,11 @@ def distance(first: Any, second: Any, dim: int) -> np.ndarray:
 def threshold(sizes: Any, before: Any, after: Any) -> float:
     r"""Return the size of the pool from which on `after` is below `before`.
 
-    With $\Delta_{PT,Ridge}$ on new tasks of models that were trained on a number of prompts as `before`, and of models that were
-    trained on twice as many as `after`, it is the paper's *task diversity threshold*: more data brings the model nearer to ridge
-    beyond it, and away from ridge before it. With $\Delta_{PT,dMMSE}$ as `before` and $\Delta_{PT,Ridge}$ as `after` it is the size
-    at which a model is as near to one as to the other. The difference is interpolated linearly over $\log M$ between the last
-    size at which `after` is above `before` and the next.
+    Take $\Delta_{PT,Ridge}$ on new tasks of models that were trained on a number of prompts as `before`, and of models
+    that were trained on twice as many as `after`. Then it is the paper's *task diversity threshold*: more data brings a model
+    nearer to ridge beyond it, and away from ridge before it. With $\Delta_{PT,dMMSE}$ as `before` and $\Delta_{PT,Ridge}$ as
+    `after` it is the size at which a model is as near to one as to the other. The difference is interpolated linearly over
+    $\log M$ between the last size at which `after` is above `before` and the next.
 
     Args:
         sizes: $M$, increasing, shape (S,), S ≥ 2.
@@ -112,7 +112,7 @@ def threshold(sizes: Any, before: Any, after: Any) -> float:
         after: shape (S,).
 
     Returns:
-        $M$; NaN where `after` is nowhere above `before`, or is above it at the largest size: then there is no such size among these.
+        $M$; NaN if there is no such size among these: `after` is nowhere above `before`, or is above it at the largest.
 
     Raises:
         TypeError, ValueError: arrays that are not real and finite or do not fit, sizes that do not increase.
