@@ -9,7 +9,10 @@ from mesascope.papers.raventos2023 import _data, _learning, _named, _pools
 
 from . import Case
 
-TRAINED = {"sizes": [2, 8, 32], "steps": 3200, "seeds": 2, "prompts": 600}
+# On few tasks this comes near dMMSE within seconds. On many no such training does what the claim says: those that do, with
+# planted algorithms instead, are in `test_raventos2023.py`.
+QUICK = {"width": 16, "heads": 2, "batch": 64, "rate": 0.01, "steps": 2000, "examples": 6, "seeds": 2}
+TESTED = {"prompts": 600, "sizes": [8, 32]}
 
 
 class Planted(eqx.Module):
@@ -45,7 +48,7 @@ def _instead(patch, trained):
 
 
 def _memorizing(settings, tasks):
-    return Memorizing(_data.pool(settings, tasks).table, settings.noise**2)
+    return Memorizing(_data.pool(settings, tasks).table, 1.2 * settings.noise**2)
 
 
 def _of_another_pool(settings, tasks):
@@ -54,35 +57,52 @@ def _of_another_pool(settings, tasks):
 
 
 def _generalizing(settings, tasks):
-    return Ridge(settings.noise**2)
+    return Ridge(1.2 * settings.noise**2)  # not quite ridge: the logarithm of its distance is finite
+
+
+def _small_pools_only(settings, tasks):
+    return (_memorizing if tasks <= 8 else _generalizing)(settings, tasks)
 
 
 generalizing, memorizing = planted(_generalizing), planted(_memorizing)
+passing = planted(_small_pools_only)
 another_pool = planted(_of_another_pool)
 
 
-def reversed_in_training(patch):
-    """On few tasks models begin as ridge and end memorizing, on many the other way round."""
+def _in_training(few):
+    """Models of two tasks begin as ridge and end memorizing if `few`, and those of more the other way round; else exchanged."""
 
-    def trained(settings, tasks):
-        steps = _data.recorded(settings)
-        memory, learned = _memorizing(settings, tasks), _generalizing(settings, tasks)
-        first, last = (learned, memory) if tasks == 2 else (memory, learned)
-        half = len(steps) // 2
-        return {
-            step: [Planted(first if place < half else last)] * settings.seeds
-            for place, step in enumerate(steps)
-        }
+    def world(patch):
+        def trained(settings, tasks):
+            steps = _data.recorded(settings)
+            memory, learned = _memorizing(settings, tasks), _generalizing(settings, tasks)
+            first, last = (learned, memory) if (tasks == 2) == few else (memory, learned)
+            half = len(steps) // 2
+            return {
+                step: [Planted(first if place < half else last)] * settings.seeds
+                for place, step in enumerate(steps)
+            }
 
-    _instead(patch, trained)
+        _instead(patch, trained)
+
+    return world
+
+
+as_in_the_paper, against_the_paper = _in_training(few=True), _in_training(few=False)
 
 
 CASES = {
-    "raventos2023/few-tasks": Case(TRAINED, generalizing, (another_pool,), traced=False),
-    "raventos2023/many-tasks": Case(TRAINED, memorizing, (another_pool,), traced=False),
-    "raventos2023/crossing": Case(TRAINED, memorizing, (generalizing,), traced=False),
-    "raventos2023/learning-curves": Case(
-        TRAINED, reversed_in_training, decision="not met", turned="met", traced=False
+    "raventos2023/few-tasks": Case({**QUICK, **TESTED}, generalizing, (another_pool,), traced=False),
+    "raventos2023/many-tasks": Case(
+        {**QUICK, **TESTED}, memorizing, (another_pool,), decision="undecided", traced=False
     ),
-    "raventos2023/named": Case({**TRAINED, "tasks": 160}, generalizing, (memorizing,), traced=False),
+    "raventos2023/crossing": Case(
+        {**QUICK, **TESTED}, memorizing, (generalizing,), decision="undecided", traced=False
+    ),
+    "raventos2023/learning-curves": Case(
+        {**QUICK, **TESTED}, as_in_the_paper, decision="undecided", turned="met", traced=False
+    ),
+    "raventos2023/named": Case(
+        {**QUICK, "sizes": [8, 32], "tasks": 160}, generalizing, (memorizing,), traced=False
+    ),
 }

@@ -37,7 +37,7 @@ class Pools(Settings):
     dim: int = 2
     examples: int = 8
     noise: float = 0.5
-    sizes: tuple[int, ...] = (2, 8, 32, 128)
+    sizes: tuple[int, ...] = (2, 8, 32)
     pool_seed: int = 0
 
 

@@ -19,7 +19,7 @@ DIFFERENCES = (
     Difference(
         "data",
         "pools of up to 2²⁰ tasks (Figure 6; `icl/configs/example.py:12`)",
-        "pools of 2, 8, 32 and 128 tasks (full: 2, 16, 64 and 512), one pool of each size",
+        "pools of 2, 8 and 32 tasks (full: 2, 16, 64 and 512), one pool of each size",
     ),
     Difference(
         "optimizer",
