@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.learners import Memorizing, Ridge, predictions, prompt_examples
-from mesascope.papers.raventos2023 import _data, _learning, _named, _pools
+from mesascope.papers.raventos2023 import _data, _pictures, _pools
 
 from . import Case
 
@@ -41,7 +41,7 @@ def _everywhere(settings, learner):
 def _instead(patch, trained):
     """Claims judge these models, not cached measurements of others."""
     measured = _data.measured.__wrapped__
-    for module in (_data, _pools, _learning, _named):
+    for module in (_data, _pictures, _pools):
         for name, value in (("trained", trained), ("measured", measured)):
             if hasattr(module, name):
                 patch.setattr(module, name, value)
