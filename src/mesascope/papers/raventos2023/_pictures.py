@@ -14,10 +14,10 @@ from ._data import Tested, measured, recorded
 
 def crossover(settings: Tested) -> Figure:
     """Distances and losses on new tasks over the size of the pool."""
-    sizes = settings.sizes
-    found = [measured(settings, tasks) for tasks in sizes]
+    powers = np.log2(settings.sizes)
+    found = [measured(settings, tasks) for tasks in settings.sizes]
     setting = f"d = {settings.dim}, {settings.examples + 1} pairs, $\\sigma^2 = {settings.noise**2:g}$"
-    axes = {"xlabel": "tasks of the pool $K$", "xscale": "log", "yscale": "log"}
+    axes = {"xlabel": "$\\log_2 K$, tasks of the pool", "yscale": "log"}
 
     def table(law: str, name: str) -> np.ndarray:
         return np.array([one[law][name] for one in found]).T
@@ -26,8 +26,8 @@ def crossover(settings: Tested) -> Figure:
         title=f"Distance on new tasks, {setting}",
         ylabel="mean square of the difference$/d$",
         traces=(
-            *curve(sizes, table("new", "dmmse"), "transformer to dMMSE", 0),
-            *curve(sizes, table("new", "ridge"), "transformer to ridge", 1),
+            *curve(powers, table("new", "dmmse"), "transformer to dMMSE", 0),
+            *curve(powers, table("new", "ridge"), "transformer to ridge", 1),
         ),
         **axes,
     )
@@ -35,9 +35,9 @@ def crossover(settings: Tested) -> Figure:
         title="Loss on new tasks",
         ylabel="mean squared error$/d$",
         traces=(
-            *curve(sizes, table("new", "loss"), "transformer", 2),
-            Line(x=sizes, y=table("new", "loss of dmmse").mean(0), label="dMMSE", series=0),
-            Line(x=sizes, y=table("new", "loss of ridge").mean(0), label="ridge", series=1),
+            *curve(powers, table("new", "loss"), "transformer", 2),
+            Line(x=powers, y=table("new", "loss of dmmse").mean(0), label="dMMSE", series=0),
+            Line(x=powers, y=table("new", "loss of ridge").mean(0), label="ridge", series=1),
         ),
         **axes,
     )
