@@ -117,11 +117,11 @@ bench: $(ALL)
 	@mkdir -p benchmarks/results
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-json=benchmarks/results/benchmark.json $(ARGS)
 
-# The wheel is built from the source distribution, installed without extras into an empty environment, and used there.
+# The wheel is built from the source distribution; both are installed without extras into empty environments, and used there.
 release: $(ALL)
 	@rm -rf dist
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python
-	@.ci/try-installed $(BIN) dist/*.whl
+	@for file in dist/*.whl dist/*.tar.gz; do .ci/try-installed $(BIN) $$file || exit 1; done
 
 lock: $(ALL)
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-emit-index-url \

@@ -65,6 +65,9 @@ def test_every_block_on_pools_runs_and_gives_what_the_page_says(tmp_path, monkey
     place = names["sizes"].index(32)
     assert on_fresh[place] < 1.1 * on_pool[place]
     assert names["answer"].ranking[0].learner == "memorizing" and names["answer"].verdict == "identified"
+    few, many = names["told"][4], names["told"][4096]
+    assert few.candidates == ("memorizing-symbols",) and few.verdict == "identified"
+    assert set(many.candidates) == {"memorizing-symbols", "unigram-posterior"} and many.verdict == "ambiguous"
     assert (tmp_path / "pool.png").stat().st_size > 10_000
 
 

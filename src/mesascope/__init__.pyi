@@ -100,6 +100,7 @@ from .processes import Laplace as Laplace
 from .processes import Law as Law
 from .processes import LinearAR as LinearAR
 from .processes import LinearRegression as LinearRegression
+from .processes import MarkovChains as MarkovChains
 from .processes import MarkovTree as MarkovTree
 from .processes import Mixture as Mixture
 from .processes import Moments as Moments
@@ -119,10 +120,13 @@ from .processes import ScipyLaw as ScipyLaw
 from .processes import SequenceProcess as SequenceProcess
 from .processes import Sparse as Sparse
 from .processes import StudentT as StudentT
+from .processes import SymbolPool as SymbolPool
 from .processes import Symmetrized as Symmetrized
 from .processes import TaskPool as TaskPool
+from .processes import TrainingSet as TrainingSet
 from .processes import TwoLayerReLU as TwoLayerReLU
 from .processes import Uniform as Uniform
+from .processes import Urns as Urns
 from .processes import from_scipy as from_scipy
 from .records import Store as Store
 from .records import cite as cite

@@ -18,6 +18,7 @@ from mesascope.lab.models._training_form import (
     training_place,
     with_kind,
 )
+from mesascope.processes import FewShot
 from mesascope.records import Figure
 from mesascope.specs import known_kinds
 from mesascope.studies import IdentifySpec, SpecError, TrainSpec, parse_file
@@ -93,8 +94,17 @@ def test_labels_fit_into_fields_and_have_no_marks_of_code():
     ],
 )
 def test_panels_that_are_drawn_alone_have_their_part_of_the_caption(caption, parts):
-    panel = losses_figure([1, 2], [3.0, 4.0]).panels[0]
+    panel = losses_figure(FewShot(examples=4), [1, 2], [3.0, 4.0]).panels[0]
     assert _captions(Figure(title="t", panels=(panel, panel), caption=caption)) == parts
+
+
+def test_the_axis_of_losses_says_what_they_are():
+    every = {1: 1, 2: 1}
+    for task, label in (
+        (FewShot(4), "loss"),
+        (FewShot(4, weights=every), "loss (sum over 2 example counts)"),
+    ):
+        assert losses_figure(task, [1, 2], [3.0, 4.0]).panels[0].ylabel == label
 
 
 @pytest.mark.parametrize(

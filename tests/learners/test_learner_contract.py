@@ -27,15 +27,16 @@ every_case = pytest.mark.parametrize("name", CASES)
 both_fields = pytest.mark.parametrize("dtype", [float, complex])
 
 
-def draw(dtype, lead=(), examples=N, seed=0):
-    """Random x, y and queries."""
+def draw(name, dtype, lead=(), examples=N, seed=0):
+    """Random x, y and queries; the symbols that follow symbols are of the same number."""
+    outputs = P if CASES[name].fitting.symbols else M
     rng = np.random.default_rng(seed)
 
     def normal(*shape):
         real = rng.normal(size=shape)
         return real + 1j * rng.normal(size=shape) if dtype is complex else real
 
-    return normal(*lead, examples, P), normal(*lead, examples, M), normal(*lead, examples + 1, P)
+    return normal(*lead, examples, P), normal(*lead, examples, outputs), normal(*lead, examples + 1, P)
 
 
 def close(actual, expected, tolerance=1e-12):
@@ -53,9 +54,9 @@ def scaled(learner, amount):
 
 @every_case
 def test_leading_axes_are_independent_problems(name):
-    data = draw(complex, (2, 3))
+    data = draw(name, complex, (2, 3))
     actual = predictions(CASES[name], *data)
-    assert actual.shape == (2, 3, N + 1, M)
+    assert actual.shape == (2, 3, N + 1, data[1].shape[-1])
     assert np.isfinite(actual).all()
     for index in np.ndindex(2, 3):
         close(actual[index], predictions(CASES[name], *(array[index] for array in data)))
@@ -64,11 +65,11 @@ def test_leading_axes_are_independent_problems(name):
 @every_case
 @both_fields
 def test_updates_by_single_examples_give_the_same_predictions(name, dtype):
-    x, y, queries = draw(dtype, (3,))
+    x, y, queries = draw(name, dtype, (3,))
     learner = CASES[name]
     expected = np.stack([predictions(learner, *data) for data in zip(x, y, queries, strict=True)])
     assert expected.dtype == dtype
-    state = learner.init((3,), P, M, N, dtype)
+    state = learner.init((3,), P, y.shape[-1], N, dtype)
     for n in range(N + 1):
         assert (state.n == n).all()
         close(predict(learner, state, queries[:, n]), expected[:, n])
@@ -79,7 +80,7 @@ def test_updates_by_single_examples_give_the_same_predictions(name, dtype):
 @every_case
 @both_fields
 def test_memories_of_different_lengths_form_one_batch(name, dtype):
-    x, y, queries = draw(dtype)
+    x, y, queries = draw(name, dtype)
     learner, order = CASES[name], np.array([3, 0, N])
     every = learner.reads.memory.after_each(x, y)
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (N + 1, *leaf.shape[1:]))[order], every)
@@ -89,26 +90,26 @@ def test_memories_of_different_lengths_form_one_batch(name, dtype):
 @every_case
 @both_fields
 def test_later_examples_have_no_effect(name, dtype):
-    x, y, queries = draw(dtype)
+    x, y, queries = draw(name, dtype)
     before = predictions(CASES[name], x, y, queries)
     x, y, queries = (
         np.concatenate([one[:2], two[2:]])
-        for one, two in zip((x, y, queries), draw(dtype, seed=1), strict=True)
+        for one, two in zip((x, y, queries), draw(name, dtype, seed=1), strict=True)
     )
     np.testing.assert_array_equal(predictions(CASES[name], x, y, queries)[:2], before[:2])
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("zero", 0), ("gradient-descent", 0), ("ridge", 0), ("dirichlet-posterior", 1 / M)]
+    ("name", "expected"), [("zero", 0), ("gradient-descent", 0), ("ridge", 0), ("dirichlet-posterior", 1 / P)]
 )
 def test_without_examples_it_predicts_what_it_is_declared_to(name, expected):
-    x, y, queries = draw(float)
+    x, y, queries = draw(name, float)
     np.testing.assert_allclose(predictions(CASES[name], x[:0], y[:0], queries[:1]), expected, atol=1e-15)
 
 
 @every_case
 def test_without_examples_it_predicts_as_before_the_first_of_several(name):
-    x, y, queries = draw(float)
+    x, y, queries = draw(name, float)
     alone = predictions(CASES[name], x[:0], y[:0], queries[:1])
     np.testing.assert_allclose(predictions(CASES[name], x, y, queries)[:1], alone, rtol=1e-14)
 
@@ -117,7 +118,7 @@ def test_without_examples_it_predicts_as_before_the_first_of_several(name):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.float64, np.complex128])
 def test_the_precision_is_that_of_the_data(name, dtype):
     kind = complex if np.issubdtype(dtype, np.complexfloating) else float
-    data = (array.astype(dtype) for array in draw(kind))
+    data = (array.astype(dtype) for array in draw(name, kind))
     assert jax.eval_shape(partial(predictions, CASES[name]), *data).dtype == dtype
 
 
@@ -130,8 +131,8 @@ def test_new_hyperparameters_compile_nothing(name):
         return predictions(learner, *data)
 
     run_once = eqx.filter_jit(run)
-    run_once(CASES[name], *draw(float))
-    run_once(scaled(CASES[name], 0.99), *draw(float, seed=1))
+    run_once(CASES[name], *draw(name, float))
+    run_once(scaled(CASES[name], 0.99), *draw(name, float, seed=1))
     assert len(traces) == 1
 
 
@@ -139,12 +140,12 @@ def test_new_hyperparameters_compile_nothing(name):
 def test_traced_and_static_integers_give_the_same_predictions(name):
     learner = CASES[name]
     traced = jax.tree.map(jnp.asarray, learner)
-    close(eqx.filter_jit(predictions)(traced, *draw(float)), predictions(learner, *draw(float)))
+    close(eqx.filter_jit(predictions)(traced, *draw(name, float)), predictions(learner, *draw(name, float)))
 
 
 @every_case
 def test_features_are_shared_by_many_hyperparameters(name):
-    learner, data = CASES[name], draw(float)
+    learner, data = CASES[name], draw(name, float)
     others = scaled(learner, 0.9)
     features = features_of(type(learner), *data)
     assert type(features) is learner.reads
@@ -162,8 +163,8 @@ def test_features_are_shared_by_many_hyperparameters(name):
 @every_case
 @both_fields
 def test_unitary_changes_of_the_inputs_change_nothing_if_it_says_so(name, dtype):
-    x, y, queries = draw(dtype)
-    turn = np.linalg.qr(draw(dtype, examples=P, seed=1)[0])[0]
+    x, y, queries = draw(name, dtype)
+    turn = np.linalg.qr(draw(name, dtype, examples=P, seed=1)[0])[0]
     before, after = (
         predictions(CASES[name], x, y, queries),
         predictions(CASES[name], x @ turn, y, queries @ turn),
@@ -178,8 +179,8 @@ def test_unitary_changes_of_the_inputs_change_nothing_if_it_says_so(name, dtype)
 @every_case
 @both_fields
 def test_derivatives_in_the_data_equal_finite_differences(name, dtype):
-    data, direction = draw(dtype), draw(dtype, seed=1)
-    weights = draw(dtype, examples=N + 1, seed=2)[1]
+    data, direction = draw(name, dtype), draw(name, dtype, seed=1)
+    weights = draw(name, dtype, examples=N + 1, seed=2)[1]
     step = 1e-5
 
     def weighted(*data):
@@ -196,7 +197,7 @@ def test_derivatives_in_the_data_equal_finite_differences(name, dtype):
 
 @every_case
 def test_derivatives_in_hyperparameters_equal_finite_differences(name):
-    learner, data, step = CASES[name], draw(float), 1e-5
+    learner, data, step = CASES[name], draw(name, float), 1e-5
     features = features_of(type(learner), *data)
     tangent = jax.jit(
         lambda features: jax.jvp(lambda a: scaled(learner, a).respond(features), (1.0,), (1.0,))[1]
@@ -207,7 +208,7 @@ def test_derivatives_in_hyperparameters_equal_finite_differences(name):
 
 @every_case
 def test_empty_and_nearly_zero_contexts_give_finite_predictions(name):
-    x, y, queries = draw(float)
+    x, y, queries = draw(name, float)
     for size in (0, 1e-30):
         assert np.isfinite(predictions(CASES[name], size * x, size * y, queries)).all()
 

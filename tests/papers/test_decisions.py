@@ -143,7 +143,14 @@ def _found(answer, candidates=(), ranking=()):
     ],
 )
 def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidates, steps, decision):
-    descent = Ranked("gradient-descent", {"steps": 2.0}, 0.001, (0.0, 0.002), (), GradientDescent(0.1, 2))
+    descent = Ranked(
+        learner="gradient-descent",
+        hyperparameters={"steps": 2.0},
+        distance=0.001,
+        interval=(0.0, 0.002),
+        contains=(),
+        algorithm=GradientDescent(0.1, 2),
+    )
     found = _found(answer, candidates, (descent,))
     assert identified_as("gradient-descent", found, steps=steps) == decision
     if steps == 2:

@@ -23,7 +23,9 @@ PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.1), ms.FewShot(examples=8)
 
 def _ranked(learner, distance, or_more=False, contains=()):
     numbers = {k: np.asarray(v).tolist() for k, v in learner.hyperparameters.items() if v is not None}
-    return Ranked(learner.name, numbers, distance, (distance, distance), contains, learner, or_more)
+    measured = {"distance": distance, "interval": (distance, distance)}
+    fit = {"hyperparameters": numbers, "contains": contains, "or_more": or_more}
+    return Ranked(learner=learner.name, algorithm=learner, **fit, **measured)
 
 
 STEPS = _ranked(learners.GradientDescent(0.25, 12), 0.011, or_more=True)

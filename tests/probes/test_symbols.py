@@ -64,9 +64,12 @@ def test_logits_are_refused():
 
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
-    assert set(learners_for(PROCESS)) - set(learners_for(process)) == {"dirichlet-posterior"}
-    pool = ms.TaskPool(ms.LinearRegression(2), tasks=3)
-    assert set(learners_for(PROCESS)) | set(learners_for(pool)) == set(known_kinds("learner"))
+    assert set(learners_for(PROCESS)) - set(learners_for(process)) == {
+        "dirichlet-posterior",
+        "unigram-posterior",
+    }
+    pools = ms.TaskPool(ms.LinearRegression(2), tasks=3), ms.SymbolPool(ms.Urns(), tasks=3)
+    assert set().union(*map(learners_for, pools)) == set(known_kinds("learner"))
     with pytest.raises(ValueError, match="'dirichlet-posterior' reads symbols, and LinearAR draws none"):
         identify(lambda c: c[:, -1], process, ms.NextToken(10), learners=["dirichlet-posterior"])
 

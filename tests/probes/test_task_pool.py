@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 import mesascope as ms
-from mesascope.learners import BayesMixture, Memorizing, Ridge, predictions, prompt_examples
+from mesascope.learners import (
+    BayesMixture,
+    LeastSquares,
+    Memorizing,
+    MemorizingSymbols,
+    Ridge,
+    UnigramPosterior,
+    predictions,
+    prompt_examples,
+)
 from mesascope.probes import identify
+from mesascope.probes._inquiry import _may_be_same
 
 PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.5), ms.FewShot(examples=6)
 POOL = ms.TaskPool(PROCESS, tasks=6, seed=1)
@@ -39,11 +49,26 @@ def test_learners_of_pools_are_named(learner, name):
         np.testing.assert_allclose(found[key], value, rtol=1e-3)  # as accurate as fits are
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        (Memorizing, Ridge, False),  # they agree on large pools, by accident
+        (MemorizingSymbols, UnigramPosterior, False),
+        (BayesMixture, Ridge, True),  # a mixture may be fitted to be either
+        (BayesMixture, Memorizing, True),
+        (Ridge, LeastSquares, True),
+    ],
+)
+def test_memorizing_is_no_learner_without_a_pool(one, other, may):
+    assert _may_be_same(one.fitting, other.fitting) == _may_be_same(other.fitting, one.fitting) == may
+
+
 def test_they_need_a_pool():
     assert not {"memorizing", "bayes-mixture"} & {
         one.learner for one in identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100).ranking
     }
     with pytest.raises(
-        ValueError, match="'memorizing' needs a pool of weights, and LinearRegression has none"
+        ValueError,
+        match="'memorizing' needs the weights of tasks, and LinearRegression has none: use TaskPool, of at most 4096",
     ):
         identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100, learners=["memorizing"])

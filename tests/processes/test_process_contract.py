@@ -15,6 +15,7 @@ from mesascope.processes import (
     Gaussian,
     LinearAR,
     LinearRegression,
+    MarkovChains,
     MarkovTree,
     NoiseRange,
     NonlinearAR,
@@ -28,6 +29,7 @@ from mesascope.processes import (
     Sparse,
     TwoLayerReLU,
     Uniform,
+    Urns,
 )
 from mesascope.specs import known_kinds
 from sampled_means import draw
@@ -50,6 +52,8 @@ PROCESSES = {
     "nonlinear-ar": lambda: NonlinearAR(Gaussian(), 3, hidden=6, gain=2, noise=0.1),
     "markov-chain": lambda: MarkovTree.chain(SIZE - 1, states=5, alpha=1),
     "markov-tree": lambda: MarkovTree((None, 0, 0, None), states=4, alpha=0.1),
+    "markov-chains": lambda: MarkovChains(5, "1/2"),
+    "urns": lambda: Urns(50, 2),  # of so many that no two of a few sequences are equal
     "linear-regression": lambda: LinearRegression(3),
     "linear-regression-all": lambda: LinearRegression(
         2, Uniform(1), covariance=COVARIANCE, prior="inverse", noise=NoiseRange(2), sparsity=1

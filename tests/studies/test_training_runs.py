@@ -54,6 +54,18 @@ PROMPTS = {
     ),
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
+CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}
+CASES["urns"] = "token-transformer", SOFTMAX, {"kind": "urns", "symbols": 4}
+CASES["training-set"] = (
+    "prompt-linear-transformer",
+    {"layers": 1},
+    {"kind": "training-set", "prompts": 3, "process": {"kind": "linear-regression", "dim": 2}},
+)
+CASES["symbol-pool"] = (
+    "token-transformer",
+    SOFTMAX,
+    {"kind": "symbol-pool", "tasks": 3, "process": {"kind": "markov-chains", "concentration": 0.5}},
+)
 
 
 def leaves(model):
@@ -68,11 +80,11 @@ def assert_same(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*SEQUENCES, *PROMPTS])
-def test_every_kind_trains_and_is_read_back(kind, tmp_path, train_with, prompts_with):
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_trains_and_is_read_back(case, tmp_path, train_with, prompts_with):
     """Every kind of model and every kind of process."""
+    kind, model, process = CASES[case]
     data = prompts_with() if kind in PROMPTS else train_with()
-    model, process = {**SEQUENCES, **PROMPTS}[kind]
     if isinstance(process, dict):
         data = {**data, "law": None, "dim": None}
     spec = parse_spec({**data, "model": {"kind": kind, **model}, "process": process}, TrainSpec)
@@ -90,7 +102,7 @@ def test_every_kind_of_model_and_process_is_among_them():
     from mesascope.specs import known_kinds
 
     assert set(known_kinds("model")) == {*SEQUENCES, *PROMPTS}
-    given = [process for _, process in (*SEQUENCES.values(), *PROMPTS.values()) if isinstance(process, dict)]
+    given = [process for *_, process in CASES.values() if isinstance(process, dict)]
     processes = [*given, *(process["process"] for process in given if "process" in process)]
     assert {process["kind"] for process in processes} == set(known_kinds("process")) - {"diagonal-unitary"}
 

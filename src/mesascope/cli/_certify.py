@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Certify(PluginOption):
     """Prove which critical point gradient flow ends at, and its kind.
 
-    The flow is solved in floating point; every statement is proved with rational numbers
-    and balls, from the loss alone.
+    The flow is solved in floating point; every statement is proved with rational and
+    interval arithmetic, from the loss alone.
 
     Write numbers of the law as integers, or as fractions or decimals in quotes: "1/10",
     "0.1".

@@ -18,11 +18,11 @@ from ._output import (
     progress_bar,
     results,
     say,
-    with_meaning,
 )
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
+    from mesascope.processes import Task
     from mesascope.studies import FlowResult
 
 
@@ -51,21 +51,21 @@ class Flow(PluginOption):
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result, spec.data()[1].loss_meaning)
+            _print(result, spec.data()[1])
         if result.succeeded:
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
 
 
-def _print(result: "FlowResult", loss_meaning: str) -> None:
+def _print(result: "FlowResult", task: "Task") -> None:
     console = results()
     style = "bold green" if result.succeeded else "bold red"
     print_headline(console, result.result, style, f": {result.message}")
     lines = {
         "time": f"{result.time:.8g}",
         "steps": str(result.steps),
-        "loss": with_meaning(f"{result.loss:.15g}", loss_meaning),
+        "loss": task.loss_text(f"{result.loss:.15g}"),
         "gradient norm": f"{result.gradient_norm:.3e}",
         "a_j b_j": _products(result.product),
         "theory": (f"{result.limit_product:.15g}  " if result.limit_product is not None else "")

@@ -14,7 +14,6 @@ from ._output import (
     print_json,
     results,
     say,
-    with_meaning,
 )
 from ._plugin import PluginOption
 
@@ -41,7 +40,7 @@ class Loss(PluginOption):
         else:
             console = results()
             error = f" ± {result.standard_error:.2g}" if result.standard_error else ""
-            console.print("loss", with_meaning(f"{result.loss:.15g}{error}", spec.data()[1].loss_meaning))
+            console.print("loss", spec.data()[1].loss_text(f"{result.loss:.15g}{error}"))
             for name in ("w_kq", "w_pv"):
                 console.print(f"gradient in {name}", style="bold")
                 for line in matrix_lines(getattr(result, f"grad_{name}")):

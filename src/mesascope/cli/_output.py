@@ -169,11 +169,6 @@ def compute_on_every_core() -> None:
             jax.config.update("jax_num_cpu_devices", cores())
 
 
-def with_meaning(loss: str, meaning: str) -> str:
-    """Return a loss with what it is, such as `0.125 (sum over 98 context lengths)`."""
-    return f"{loss} ({meaning})" if meaning else loss
-
-
 def matrix_lines(matrix: list[list[float]]) -> list[str]:
     """Write a matrix in aligned columns, if it fits into 80 characters; else say how to see it."""
     cells = [[f"{x:.5g}" for x in row] for row in matrix]

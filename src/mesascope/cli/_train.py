@@ -24,12 +24,12 @@ from ._output import (
     progress_bar,
     results,
     say,
-    with_meaning,
 )
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.core import Progress
+    from mesascope.processes import Task
     from mesascope.studies import TrainingRun, TrainingRuns, TrainManyResult, TrainResult, TrainSpec
 
 
@@ -86,7 +86,7 @@ class Train(PluginOption):
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result, run.task.loss_meaning, folder)
+            _print(result, run.task, folder)
         if result.succeeded:
             self._export(training)  # last: if it fails, the result is printed
             return DONE
@@ -174,7 +174,7 @@ def _summed(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Pr
     return report
 
 
-def _print(result: "TrainResult | TrainManyResult", loss_meaning: str, folder: Path) -> None:
+def _print(result: "TrainResult | TrainManyResult", task: "Task", folder: Path) -> None:
     from mesascope.studies import TrainManyResult
 
     console = results()
@@ -185,7 +185,7 @@ def _print(result: "TrainResult | TrainManyResult", loss_meaning: str, folder: P
         if isinstance(result, TrainManyResult)
         else {"steps": str(result.steps)}
     )
-    lines["loss"] = with_meaning(_with_error(result.loss, result.loss_standard_error), loss_meaning)
+    lines["loss"] = task.loss_text(_with_error(result.loss, result.loss_standard_error))
     if result.average_loss is not None:
         lines["average loss"] = _with_error(result.average_loss, result.average_loss_standard_error)
     for name, value in lines.items():

@@ -29,4 +29,5 @@ from ._programs import forget_programs as forget_programs
 from ._progress import Clock as Clock
 from ._progress import Progress as Progress
 from ._progress import ProgressBar as ProgressBar
+from ._quick_jit import quick_jit as quick_jit
 from ._shown_progress import shows_progress as shows_progress

@@ -14,17 +14,17 @@ from jax import Array
 from mesascope.core import Progress, finite_positive, integer_at_least, shows_progress
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
-from mesascope.records import Figure
+from mesascope.records import Figure, Printed
 
 from ._integrate import masked_gradient
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._saved_path import describe_path, draw_path, path_table, products_along
+from ._saved_path import describe_path, draw_path, products_along
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 
-class Descent(eqx.Module, Generic[Model]):
+class Descent(Printed, eqx.Module, Generic[Model]):
     """A finished gradient descent; `ms.plot` draws it.
 
     Attributes:
@@ -35,6 +35,7 @@ class Descent(eqx.Module, Generic[Model]):
         standard_error: of the loss, shape (n,); 0 for exact engines.
         gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
         result: how it ended; `result.message` names the remedy where one is needed.
+        task: which predictions count in the loss.
     """
 
     model: Model
@@ -44,6 +45,7 @@ class Descent(eqx.Module, Generic[Model]):
     standard_error: np.ndarray
     gradient_norm: float
     result: Outcome
+    task: NextToken
 
     @property
     def converged(self) -> bool:
@@ -59,11 +61,11 @@ class Descent(eqx.Module, Generic[Model]):
         """The loss and, for linear attention, the products, until both are settled."""
         return draw_path(self, "step", self.steps)
 
-    def __repr__(self) -> str:
-        return describe_path(self, f"step {self.steps[-1]}")
+    def _explained(self) -> tuple[str, str]:
+        return "meaning", self.result.message
 
-    def _repr_html_(self) -> str:
-        return path_table(self, f"step {self.steps[-1]}")
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        return describe_path(self, f"step {self.steps[-1]}")
 
 
 @shows_progress
@@ -135,6 +137,7 @@ def descend(
         np.array([*errors[: len(points) - 1], last_error]),
         norm,
         result,
+        task,
     )
 
 

@@ -14,6 +14,7 @@ from jax import Array
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
+from mesascope.records import Printed
 
 from ._integrate import AT_TIME, STEADY, Bounds, checked_solver, checked_until, integrate, masked_gradient
 from ._parameters import Mask, mask_vector, real_vector
@@ -23,7 +24,7 @@ Model = TypeVar("Model", bound=eqx.Module)
 _ACCELERATOR_BATCH = 1024
 
 
-class FlowEnds(eqx.Module, Generic[Model]):
+class FlowEnds(Printed, eqx.Module, Generic[Model]):
     """The ends of n gradient flows.
 
     Attributes:
@@ -39,6 +40,15 @@ class FlowEnds(eqx.Module, Generic[Model]):
     time: Array
     steps: Array
     converged: Array
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        lowest, highest = (f"{float(end):.10g}" for end in (self.loss.min(), self.loss.max()))
+        values = {
+            "converged": f"{int(self.converged.sum())} of {self.converged.size}",
+            "loss": lowest if lowest == highest else f"{lowest} to {highest}",
+            "gradient norm": f"≤ {float(self.gradient_norm.max()):.2e}",
+        }
+        return f"FlowEnds of {type(self.models).__name__}", values
 
 
 def flow_ends(

@@ -14,7 +14,7 @@ from jax import Array
 
 from mesascope.core import Progress, finite_positive, integer_at_least, shows_progress
 from mesascope.objectives import Engine, Objective, Task, losses, objective_of
-from mesascope.records import Figure
+from mesascope.records import Figure, Printed
 
 from ._integrate import (
     AT_TIME,
@@ -29,7 +29,7 @@ from ._integrate import (
 )
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._saved_path import describe_path, draw_path, path_table, products_along
+from ._saved_path import describe_path, draw_path, products_along
 from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -39,7 +39,7 @@ _SHARPEST = 1e-4
 _ENDS = {STEADY: Outcome.CONVERGED, AT_TIME: Outcome.FINISHED}
 
 
-class Flow(eqx.Module, Generic[Model]):
+class Flow(Printed, eqx.Module, Generic[Model]):
     """A solved gradient flow; `ms.plot` draws it.
 
     Attributes:
@@ -49,6 +49,7 @@ class Flow(eqx.Module, Generic[Model]):
         gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
         result: how the flow ended; `result.message` names the remedy where one is needed.
         stats: accepted and rejected solver steps.
+        task: which predictions count in the loss.
     """
 
     model: Model
@@ -58,6 +59,7 @@ class Flow(eqx.Module, Generic[Model]):
     result: Outcome
     stats: dict[str, int]
     objective: Objective
+    task: Task
 
     @property
     def converged(self) -> bool:
@@ -83,11 +85,11 @@ class Flow(eqx.Module, Generic[Model]):
         """The loss and, for linear attention, the products, until both are settled."""
         return draw_path(self, "flow time", self.times)
 
-    def __repr__(self) -> str:
-        return describe_path(self, f"time {self.time:.6g}")
+    def _explained(self) -> tuple[str, str]:
+        return "meaning", self.result.message
 
-    def _repr_html_(self) -> str:
-        return path_table(self, f"time {self.time:.6g}")
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        return describe_path(self, f"time {self.time:.6g}")
 
 
 @shows_progress
@@ -180,7 +182,7 @@ def gradient_flow(
         if not path.taken:  # interrupted before the end of the first segment, which gives the gradient
             here = _survey(objective, model, start, allowed) if here is None else here
             path.gradient_norm = _norm(here.slope)
-    return path.flow(model, objective)
+    return path.flow(model, objective, task)
 
 
 class Path:
@@ -232,7 +234,7 @@ class Path:
             return _ENDS[code]
         return Outcome.STEP_LIMIT if self.taken >= max_steps else None
 
-    def flow(self, model: Model, objective: Objective) -> Flow[Model]:
+    def flow(self, model: Model, objective: Objective, task: Task) -> Flow[Model]:
         """The flow, which has ended."""
         _, rebuild = real_vector(model)
         times, points = self._times, self._points
@@ -246,6 +248,7 @@ class Path:
             self.result or Outcome.STEP_LIMIT,
             {"steps": self.steps, "rejected": self.rejected},
             objective,
+            task,
         )
 
 

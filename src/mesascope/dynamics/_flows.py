@@ -99,7 +99,8 @@ def gradient_flows(
                 path.extend(jax.tree.map(lambda all_, i=i: all_[i], solved), max_steps)
         steps = np.array([path.last_step or step for path, step in zip(paths, steps, strict=True)])
     return [
-        path.flow(model, objective) for path, model, objective in zip(paths, models, objectives, strict=True)
+        path.flow(model, objective, task)
+        for path, model, objective, task in zip(paths, models, objectives, tasks, strict=True)
     ]
 
 

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mesascope.models import LinearAttention
-from mesascope.records import Figure, html_table, path_figure
+from mesascope.processes import Task
+from mesascope.records import Figure, path_figure
 
 from ._outcome import Outcome
 
@@ -19,6 +20,10 @@ class SavedPath(Protocol):
     trajectory: Any
     result: Outcome
     gradient_norm: float
+
+    @property
+    def task(self) -> Task:
+        """Which predictions count."""
 
     @property
     def loss(self) -> np.ndarray:
@@ -50,23 +55,16 @@ def draw_path(path: SavedPath, label: str, x: np.ndarray) -> Figure:
     return path_figure(type(path).__name__, (label, x), np.asarray(path.loss), products)
 
 
-def describe_path(path: SavedPath, end: str) -> str:
-    """One line: how it ended, loss, gradient and products there."""
-    values = ", ".join(f"{name} {value}" for name, value in _values(path).items())
-    return f"<{type(path).__name__} of {type(path.model).__name__}: {path.result.value} at {end}, {values}>"
-
-
-def path_table(path: SavedPath, end: str) -> str:
-    """The same as a table in HTML, with what the end means."""
-    rows = {path.result.value: path.result.message, "at": end, **_values(path)}
-    return html_table(f"{type(path).__name__} of {type(path.model).__name__}", rows.items())
-
-
-def _values(path: SavedPath) -> dict[str, str]:
-    values = {"loss": f"{path.loss[-1]:.10g}", "gradient norm": f"{path.gradient_norm:.2e}"}
+def describe_path(path: SavedPath, end: str) -> tuple[str, dict[str, str]]:
+    """A title, and the values at the end: how it ended, loss, gradient and products."""
+    values = {
+        path.result.value: f"at {end}",
+        "loss": path.task.loss_text(f"{path.loss[-1]:.10g}"),
+        "gradient norm": f"{path.gradient_norm:.2e}",
+    }
     if isinstance(path.model, LinearAttention):
         values["a_j b_j"] = _range(np.asarray(path.model.products()))
-    return values
+    return f"{type(path).__name__} of {type(path.model).__name__}", values
 
 
 def _range(values: np.ndarray) -> str:

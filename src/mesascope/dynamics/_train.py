@@ -253,6 +253,7 @@ class _Run(Generic[Model]):
             self._evaluate(self.taken, self.state),
             self.failure or (Outcome.INTERRUPTED if self.goes_on else Outcome.FINISHED),
             self.checkpoint,
+            self.steps.task,
         )
 
 

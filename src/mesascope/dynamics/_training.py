@@ -9,14 +9,15 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.core import Estimate
-from mesascope.records import Figure, html_table, training_figure
+from mesascope.processes import Task
+from mesascope.records import Figure, Printed, training_figure
 
 from ._outcome import Outcome
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 
-class Training(eqx.Module, Generic[Model]):
+class Training(Printed, eqx.Module, Generic[Model]):
     """A finished training run; `ms.plot` draws it.
 
     Attributes:
@@ -29,6 +30,7 @@ class Training(eqx.Module, Generic[Model]):
         loss: loss of `model` on the held-out samples at the end, with its standard error.
         result: how it ended; `result.message` names the remedy where one is needed.
         checkpoint: the last checkpoint, if a folder for them was given.
+        task: which predictions count in the loss.
     """
 
     model: Model
@@ -40,6 +42,7 @@ class Training(eqx.Module, Generic[Model]):
     loss: Estimate
     result: Outcome
     checkpoint: Path | None = eqx.field(static=True)
+    task: Task
 
     def figure(self) -> Figure:
         """The losses of batches and held-out samples over the steps, as far as they are finite.
@@ -58,23 +61,18 @@ class Training(eqx.Module, Generic[Model]):
             raise ValueError("no finite loss was recorded; set record_every or evaluate_every to fewer steps")
         return drawn
 
-    def __repr__(self) -> str:
-        steps, loss = self._values().values()
-        end = f"{self.result.value} after {steps} steps"
-        return f"<Training: {end}; held-out loss {loss}; of {type(self.model).__name__}>"
+    def _explained(self) -> tuple[str, str]:
+        return "meaning", self.result.message
 
-    def _repr_html_(self) -> str:
-        rows = {self.result.value: self.result.message, **self._values()}
-        if self.checkpoint is not None:
-            rows["checkpoint"] = str(self.checkpoint)
-        return html_table(f"Training of {type(self.model).__name__}", rows.items())
-
-    def _values(self) -> dict[str, str]:
+    def _printed(self) -> tuple[str, dict[str, str]]:
         low, high = map(float, self.loss.interval())
-        return {
-            "steps": str(self.steps[-1] if len(self.steps) else 0),
-            "held-out loss": f"{float(self.loss):.6g} [{low:.6g}, {high:.6g}]",
+        values = {
+            self.result.value: f"after {self.steps[-1] if len(self.steps) else 0} steps",
+            "held-out loss": self.task.loss_text(f"{float(self.loss):.6g} [{low:.6g}, {high:.6g}]"),
         }
+        if self.checkpoint is not None:
+            values["checkpoint"] = str(self.checkpoint)
+        return f"Training of {type(self.model).__name__}", values
 
 
 def _finite(*columns: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -129,9 +129,10 @@ class TrainingPanel:
         limit = (
             f"{end['limit_product']:.6g}, {reason}" if end["limit_product"] is not None else f"none: {reason}"
         )
+        loss = self._session.spec.data()[1].loss_text(f"{end['loss']:.6g}")
         self._end.set_content(
             typeset(
-                f"{end['result']}: {end['message']}. ab = {product}; limit by theory {limit}. Loss {end['loss']:.6g}, "
+                f"{end['result']}: {end['message']}. ab = {product}; limit by theory {limit}. Loss {loss}, "
                 f"{end['steps']} steps."
             )
         )

@@ -39,6 +39,8 @@ from ._recursive import RecursiveLeastSquares as RecursiveLeastSquares
 from ._ridge import Ridge as Ridge
 from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
+from ._symbol_pool import MemorizingSymbols as MemorizingSymbols
+from ._unigram import UnigramPosterior as UnigramPosterior
 from ._without_inputs import Average as Average
 from ._without_inputs import Constant as Constant
 from ._without_inputs import LastToken as LastToken

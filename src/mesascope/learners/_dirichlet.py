@@ -37,7 +37,7 @@ class DirichletPosterior(Learner):
     Raises:
         TypeError, ValueError: `concentration` is not a finite number > 0.
 
-    Source: nichani2024, the Bayes predictor of a chain.
+    Source: nichani2024, the Bayes predictor of a chain; it is the best prediction of every symbol of `MarkovChains`.
     """
 
     reads: ClassVar[type[Features]] = NormalEquations

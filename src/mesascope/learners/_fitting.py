@@ -107,6 +107,11 @@ class Fitting:
         if self.family not in FAMILIES:
             raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {self.family!r}")
 
+    @property
+    def memorizes(self) -> bool:
+        """Whether it answers by the tasks of the process alone: it has them, and extends no learner that does."""
+        return bool(self.of_process) and self.extends is None
+
 
 def learner(
     name: str, /, *scalars: Scalar, example: dict[str, Any] | None = None, **fitting: Any

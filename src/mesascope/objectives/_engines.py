@@ -12,11 +12,19 @@ from mesascope.specs import Component, Count, Seed, SpecError, integer, kind, on
 
 if TYPE_CHECKING:
     from mesascope.models import Normalizer
-    from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken, TaskPool
+    from mesascope.processes import (
+        DiagonalUnitary,
+        FewShot,
+        LinearRegression,
+        NextToken,
+        TaskPool,
+        TrainingSet,
+    )
 
     from ._engine import Objective
     from ._enumeration import EnumeratedObjective
     from ._exact import ExactObjective
+    from ._finite import FiniteObjective
     from ._monte_carlo import SampledObjective
     from ._regression import RegressionObjective
     from ._sample_losses import Task
@@ -81,6 +89,8 @@ class Enumeration(Engine):
     The integrand is a trigonometric polynomial of degree below 3T in every λ_j and a polynomial of degree 6
     in x_1, so that the sum is exact. It uses only the definition of the loss and is meant for checks of
     `ExactMoments`, which is much faster.
+
+    On a `TrainingSet` it is the mean over all prompts, for every model.
     """
 
     def check(self, dim: int, horizon: int) -> None:
@@ -93,22 +103,29 @@ class Enumeration(Engine):
             )
 
     def objective(
-        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
-    ) -> EnumeratedObjective:
+        self,
+        process: DiagonalUnitary | TrainingSet,
+        task: NextToken | FewShot,
+        normalizer: Normalizer = "t-1",
+    ) -> EnumeratedObjective | FiniteObjective:
         """Return the objective of this process and task, with the normalizer of the model.
 
         Raises:
-            TypeError: for a process other than `DiagonalUnitary`.
+            TypeError: for a process other than `DiagonalUnitary` and `TrainingSet`, or a task of another kind of data.
             ValueError: the grid has more than 2·10⁷ points, or 64-bit mode is off.
         """
-        from mesascope.processes import DiagonalUnitary
+        from mesascope.processes import DiagonalUnitary, FewShot, NextToken, TrainingSet
 
         from ._enumeration import enumerated_objective
+        from ._finite import finite_objective
 
         require_x64("Enumeration")
-        if not isinstance(process, DiagonalUnitary):
+        if isinstance(process, TrainingSet) and isinstance(task, FewShot):
+            return finite_objective(process, task)
+        if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
-                f"Enumeration supports DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
+                "Enumeration supports NextToken on DiagonalUnitary, and FewShot on a TrainingSet, not "
+                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
             )
         return enumerated_objective(process.law, process.dim, task)
 

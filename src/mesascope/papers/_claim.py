@@ -118,7 +118,8 @@ class Claim(Generic[S]):
         criterion: what decides, and why the tolerance (or threshold) is what it is.
         full_evidence: the same of the full preset; by default that of the small one.
         history: what was tried before, and which seeds were looked at before these.
-        cost: estimated time of the full preset on two cores, where it was not run: "about 3 h".
+        cost: estimated time of the full preset on two cores, where it was not run: "about 3 h"; of a claim of one size, why
+            the paper's setting cannot be run.
     """
 
     id: str
@@ -148,7 +149,10 @@ class Claim(Generic[S]):
     def not_run(self, preset: str | None) -> str:
         """What a check under a preset (the small one if none is named) leaves open: the paper's setting, the full preset."""
         full = preset == "full"
-        cost = f"the full preset was not run: {self.cost} on two cores" if self.cost and not full else ""
+        if self.one_size:
+            cost = self.cost
+        else:
+            cost = f"the full preset was not run: {self.cost} on two cores" if self.cost and not full else ""
         smaller = self.origin != "ours" and self.evidence_of("full" if full else "small") in _ELSEWHERE
         return "; ".join(filter(None, ["not run at the paper's setting" if smaller else "", cost]))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mesascope.core import quick_jit
 from mesascope.learners import Features, Learner, features_of
 
 from ._fit import Evidence
@@ -92,7 +92,7 @@ def _traced(learner: Learner) -> Learner:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, int) else leaf, learner)
 
 
-@eqx.filter_jit
+@quick_jit
 def _responses(learner: Learner, features: Any) -> Any:
     return learner.respond(features)
 

@@ -17,11 +17,11 @@ from ._intervals import Measured, bootstrapped, ratio
 from ._layers import Layered, check_reads, unrolled
 from ._problems import Problems
 from ._sensitivity import sensitivities
-from ._table import with_interval
+from ._table import Tabled, with_interval
 
 
-@dataclass(frozen=True)
-class CopyAttention:
+@dataclass(frozen=True, repr=False)
+class CopyAttention(Tabled):
     r"""Attention of the first layer to the previous token.
 
     Attributes:
@@ -46,8 +46,8 @@ class CopyAttention:
         return "\n".join([title, *shown])
 
 
-@dataclass(frozen=True)
-class CopySensitivity:
+@dataclass(frozen=True, repr=False)
+class CopySensitivity(Tabled):
     r"""The dependence of the stream after the first layer on tokens: shares of the squared norm of its Jacobian.
 
     Attributes:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mesascope.core import quick_jit
 from mesascope.learners import Fitting, Learner, features_of
 
 from ._integer_search import best_integer
@@ -218,7 +219,7 @@ class _Equations:
         return np.concatenate([np.sum(np.abs(one) ** 2, (1, 2)) for one in off])
 
 
-@eqx.filter_jit
+@quick_jit
 def _normal_equations(
     fitter: Fitter, integer: Any, coordinates: Any, features: Any, answers: Any, weights: Any
 ) -> Any:

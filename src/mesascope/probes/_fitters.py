@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from mesascope.learners import Constant, PreconditionedGradientDescent
-from mesascope.processes import TaskPool
+from mesascope.processes import Pool
 from mesascope.specs import known_kinds
 
 from ._fit import Evidence, Fitted, Fitter
@@ -35,10 +35,17 @@ def why_unreadable(kind: Any, process: Any) -> str | None:
     drawn = type(process).__name__
     if kind.fitting.symbols and vocabulary(process) is None:
         return f"reads symbols, and {drawn} draws none"
-    if any(getattr(process, attribute, None) is None for _, attribute in kind.fitting.of_process):
-        most = f"of at most {TaskPool.max_compared} tasks"
-        return f"needs a pool of weights, and {drawn} has none: use TaskPool, {most}"
+    for _, attribute in kind.fitting.of_process:
+        if getattr(process, attribute, None) is None:
+            return f"needs the {attribute.replace('_', ' ')}, and {drawn} has none{_who_has(attribute)}"
     return None
+
+
+def _who_has(attribute: str) -> str:
+    """Return the processes that have an attribute, as the fix of an error."""
+    owners = [kind for kind in known_kinds("process").values() if hasattr(kind, attribute)]
+    most = f", of at most {Pool.max_compared} tasks" if any(issubclass(one, Pool) for one in owners) else ""
+    return f": use {' or '.join(one.__name__ for one in owners)}{most}" if owners else ""
 
 
 def _fitter(kind: Any, process: Any) -> AnyFitter:

@@ -9,9 +9,10 @@ from html import escape
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field, SkipValidation
 
 from mesascope.learners import Learner
-from mesascope.records import Beyond, IdentificationRecord, Separation, html_table, provenance
+from mesascope.records import Beyond, IdentificationRecord, RankedRecord, Separation, html_table, provenance
 
 from ._algebra import Reading
 from ._identification_curves import Curves
@@ -20,29 +21,15 @@ from ._intervals import Measured
 Verdict = Literal["identified", "ambiguous", "none"]
 
 
-class Ranked(NamedTuple):
-    """A learner compared with the model.
+class Ranked(RankedRecord):
+    """A learner compared with the model, as it is recorded, and the learner itself.
 
     Attributes:
-        learner: its id.
-        hyperparameters: the fitted hyperparameters: numbers, and nested lists for matrices.
-        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks to which it was not fitted. No
-            ‖f‖² counts more than ten medians, no ‖f − g‖² more than four times the largest of these.
-        interval: confidence interval of the distance.
-        contains: ids of learners that are equivalent to this one with the fitted hyperparameters.
-        algorithm: the learner.
-        or_more: whether larger values of its integer, such as more steps, fit as well.
-        diverges: whether its predictions are far larger than the model's: a distance above 4.
+        algorithm: the learner, with the fitted hyperparameters.
     """
 
-    learner: str
     hyperparameters: dict[str, Any]
-    distance: float
-    interval: tuple[float, float]
-    contains: tuple[str, ...]
-    algorithm: Learner
-    or_more: bool = False
-    diverges: bool = False
+    algorithm: SkipValidation[Learner] = Field(exclude=True, repr=False)
 
 
 class Asked(NamedTuple):
@@ -116,7 +103,7 @@ class Identification:
         return IdentificationRecord(
             **parts,
             **self.asked._asdict(),
-            ranking=tuple(_fields(entry, "algorithm") for entry in self.ranking),
+            ranking=tuple(entry.model_dump() for entry in self.ranking),
             separated_by=self.separated_by,
             beyond=self.beyond,
             reading=None if self.reading is None else _reading(self.reading),
@@ -179,12 +166,9 @@ def _short(value: Any) -> str:
     return f"{value:.5g}"
 
 
-def _fields(entry: Any, *without: str) -> Any:
-    return {name: value for name, value in entry._asdict().items() if name not in without}
-
-
 def _reading(reading: Reading) -> Any:
-    return {**_fields(reading, "learner"), "signs": reading.signs.tolist(), "description": reading.describe()}
+    fields = {name: value for name, value in reading._asdict().items() if name != "learner"}
+    return {**fields, "signs": reading.signs.tolist(), "description": reading.describe()}
 
 
 def _curves(curves: Curves) -> Any:

@@ -42,7 +42,8 @@ def identify(
     - Learners that are not distinguished are equivalent if, with the fitted hyperparameters, they predict the same in some
       forty settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
       tokens, and inputs independent of the process; symbols of which some or all are replaced at random. The result is the
-      simplest of equivalent learners.
+      simplest of equivalent learners. A learner that memorizes a pool is not equivalent to one without it: if they agree, the
+      pool is too large to tell.
     - A preconditioner is excluded in favour of one step of descent if it is a multiple of the identity to 1 %, or not
       distinguished from it, unless it alone lies within the tolerance; one with entries that the data do not determine is
       not equivalent to any other learner.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import Progress, named_key
-from mesascope.learners import GradientDescent, Learner, PreconditionedGradientDescent
+from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
 from mesascope.records import Beyond, Separation
 
@@ -190,7 +190,8 @@ class Inquiry:
         differences = Differences(learners, self._process, self._task, self._key("differences"))
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
-        groups = _same(differences, determined, tolerance)
+        kinds = [self._fitters[name].kind.fitting for name in ordered]
+        groups = _same(differences, determined, kinds, tolerance)
         by_name = {ordered[i]: [ordered[j] for j in same] for i, same in groups.items()}
         if len(groups) < 2:
             return by_name, None
@@ -260,14 +261,14 @@ class Inquiry:
         low, high = judgement.interval(self._level)
         entries = [
             Ranked(
-                name,
-                plain_hyperparameters(fit.learner),
-                float(judgement.distance[i]),
-                (float(low[i]), float(high[i])),
-                tuple(groups.get(name, ())),
-                fit.learner,
-                fit.or_more,
-                bool(judgement.distance[i] > DIVERGENT),
+                learner=name,
+                hyperparameters=plain_hyperparameters(fit.learner),
+                distance=float(judgement.distance[i]),
+                interval=(float(low[i]), float(high[i])),
+                contains=tuple(groups.get(name, ())),
+                or_more=fit.or_more,
+                diverges=bool(judgement.distance[i] > DIVERGENT),
+                algorithm=fit.learner,
             )
             for i, (name, fit) in enumerate(fitted.items())
         ]
@@ -279,20 +280,34 @@ class Inquiry:
         return "identified" if len(groups) == 1 and ranking[0].interval[1] <= self._tolerance else "ambiguous"
 
 
-def _same(differences: Differences, determined: Sequence[bool], tolerance: float) -> dict[int, list[int]]:
+def _same(
+    differences: Differences, determined: Sequence[bool], kinds: Sequence[Fitting], tolerance: float
+) -> dict[int, list[int]]:
     """Return every candidate in the group of the first with which it coincides; the candidates are sorted by simplicity.
 
     Candidates that the data do not determine are in groups of their own, since equality of the fits is accidental.
     """
     groups: dict[int, list[int]] = {}
     for place, is_determined in enumerate(determined):
-        same = (first for first in groups if differences.coincide(first, place, tolerance))
+        same = (
+            first
+            for first in groups
+            if _may_be_same(kinds[first], kinds[place]) and differences.coincide(first, place, tolerance)
+        )
         first = next(same, None) if is_determined else None
         if first is None:
             groups[place] = []
         else:
             groups[first].append(place)
     return groups
+
+
+def _may_be_same(one: Fitting, other: Fitting) -> bool:
+    """Return whether equal answers make two learners the same: not if one has the tasks of a pool only, the other none of them.
+
+    Where a pool is so large that these agree, it does not tell which of the two a model does.
+    """
+    return not any(a.memorizes and not b.of_process for a, b in ((one, other), (other, one)))
 
 
 class _Found(NamedTuple):

@@ -18,7 +18,7 @@ from ._metrics import inner, squared
 from ._problems import Problems
 from ._ridge import Split, ridge_maps, split_tasks
 from ._stand_ins import Affine, FromAnotherTask, Nothing, gradient_step_layer
-from ._table import table, with_interval
+from ._table import Tabled, table, with_interval
 
 Model = TypeVar("Model", bound=SequenceModel | PromptModel)
 Which = int | tuple[int, int]
@@ -39,8 +39,8 @@ class GradientStep(NamedTuple):
     explained: float
 
 
-@dataclass(frozen=True)
-class Intervention:
+@dataclass(frozen=True, repr=False)
+class Intervention(Tabled):
     r"""A model with a layer replaced, compared with the unchanged model, without the layer, and with its output shuffled.
 
     Attributes:

@@ -14,7 +14,7 @@ from ._metrics import inner, squared
 from ._problems import Problems
 from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
-from ._table import layer_names, table
+from ._table import Tabled, layer_names, table
 
 _MAX_DISTANCE = 1e100  # replaces infinite squared distances, so that means are finite
 _FAR = 0.5  # the distance above which the nearest learner explains less than half of the predictions
@@ -35,8 +35,8 @@ class Match(NamedTuple):
     slope: Measured
 
 
-@dataclass(frozen=True)
-class LayerProgress:
+@dataclass(frozen=True, repr=False)
+class LayerProgress(Tabled):
     r"""Comparison of the predictions of every layer with the learners of a family.
 
     Attributes:

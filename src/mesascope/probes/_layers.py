@@ -25,12 +25,13 @@ from mesascope.models import (
 
 from ._answers import MAX_SIZE, context_arrays
 from ._problems import Problems
+from ._table import Tabled
 
 Layered = SequenceModel | PromptModel
 
 
-@dataclass(frozen=True)
-class LayerStreams:
+@dataclass(frozen=True, repr=False)
+class LayerStreams(Tabled):
     r"""The stream of a model at the query after $\ell = 0, \dots, L$ layers.
 
     Attributes:

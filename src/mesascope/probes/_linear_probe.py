@@ -12,13 +12,13 @@ from ._layers import LayerStreams, counted_stream
 from ._metrics import squared
 from ._problems import Problems
 from ._ridge import AffineMaps, ridge_maps, split_tasks
-from ._table import layer_names, table, with_interval
+from ._table import Tabled, layer_names, table, with_interval
 
 _CONTROLS = 4  # draws of the control task: their mean score is compared
 
 
-@dataclass(frozen=True)
-class LinearProbe:
+@dataclass(frozen=True, repr=False)
+class LinearProbe(Tabled):
     r"""The scores of linear probes of the stream after $\ell = 0, \dots, L$ layers, with intervals over held-out tasks.
 
     Attributes:

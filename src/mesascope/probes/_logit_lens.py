@@ -10,11 +10,11 @@ from ._costs import costs
 from ._intervals import Measured
 from ._layers import LayerStreams
 from ._problems import Problems
-from ._table import layer_names, table, with_interval
+from ._table import Tabled, layer_names, table, with_interval
 
 
-@dataclass(frozen=True)
-class LogitLens:
+@dataclass(frozen=True, repr=False)
+class LogitLens(Tabled):
     r"""The read-out of a model after $\ell = 0, \dots, L$ layers.
 
     Attributes:

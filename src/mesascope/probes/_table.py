@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from ._intervals import Measured
+
+
+class Tabled:
+    """What prints as the text of its `__str__`, in notebooks too."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from ._law import QuadratureTerm as QuadratureTerm
 from ._law import require_possible_moments as require_possible_moments
 from ._linear_ar import LinearAR as LinearAR
 from ._linear_regression import LinearRegression as LinearRegression
+from ._markov_chains import MarkovChains as MarkovChains
 from ._markov_tree import MarkovTree as MarkovTree
 from ._mixture import Mixture as Mixture
 from ._mixture import Parts as Parts
@@ -25,6 +26,7 @@ from ._nonlinear_ar import NonlinearAR as NonlinearAR
 from ._nonlinear_regression import NonlinearRegression as NonlinearRegression
 from ._orthogonal_ar import OrthogonalAR as OrthogonalAR
 from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
+from ._pool import Pool as Pool
 from ._process import PromptProcess as PromptProcess
 from ._process import Prompts as Prompts
 from ._process import SequenceProcess as SequenceProcess
@@ -37,6 +39,8 @@ from ._scipy_law import ScipyLaw as ScipyLaw
 from ._scipy_law import from_scipy as from_scipy
 from ._sparse import Sparse as Sparse
 from ._student import StudentT as StudentT
+from ._symbol_pool import SymbolPool as SymbolPool
+from ._symbol_process import SymbolProcess as SymbolProcess
 from ._symmetrized import Symmetrized as Symmetrized
 from ._target import RandomFeatures as RandomFeatures
 from ._target import TwoLayerReLU as TwoLayerReLU
@@ -44,5 +48,7 @@ from ._task import NextToken as NextToken
 from ._task import Task as Task
 from ._task_pool import TaskPool as TaskPool
 from ._task_process import TaskProcess as TaskProcess
+from ._training_set import TrainingSet as TrainingSet
 from ._uniform import Uniform as Uniform
+from ._urns import Urns as Urns
 from ._weights import given_weights as given_weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
+from pydantic import PlainSerializer, PlainValidator
 
 from ..core import integer_at_least
 from ..specs import (
@@ -19,10 +19,10 @@ from ..specs import (
     in_file_form,
     integer,
     kind,
-    positive,
     show,
     show_number,
 )
+from ._alphabet import Concentration, Symbols
 from ._process import SequenceProcess
 
 if TYPE_CHECKING:
@@ -30,18 +30,10 @@ if TYPE_CHECKING:
 
     from ._traced import TracedMarkovTree
 
-_MIN_ALPHA, _MAX_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
 _GRAPHS = ("chain", "random")
 MAX_POSITIONS = 2**16  # a graph lists every position
 Graph: TypeAlias = tuple[int | None, ...]
 """The index of the parent for each position of the context, None for a root."""
-
-
-def _alpha(value: Any) -> Number:
-    given = positive(value)
-    if not _MIN_ALPHA <= given <= _MAX_ALPHA:
-        raise SpecError(f"must lie between 1e-30 and 1e30, got {float(given):g}")
-    return given
 
 
 def _parents(value: Any) -> str | Graph:
@@ -98,8 +90,8 @@ class MarkovTree(SequenceProcess):
     data: ClassVar[Data] = "symbols"
 
     parents: Annotated[str | Graph, PlainValidator(_parents), PlainSerializer(in_file_form)]
-    states: Annotated[int, BeforeValidator(integer), Field(ge=2, le=2**16)]
-    alpha: Annotated[Number, PlainValidator(_alpha), PlainSerializer(in_file_form)]
+    states: Symbols
+    alpha: Concentration
     seed: Seed | None = None
 
     def __post_init__(self) -> None:

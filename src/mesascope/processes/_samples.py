@@ -3,6 +3,7 @@
 import hashlib
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,21 +14,22 @@ class Samples:
     """A read-only table of finite numbers that compares and hashes by content.
 
     Attributes:
-        table: shape (n, d).
+        table: shape (n, d); of more axes, all but the first are one axis here.
+        shape: the given shape.
         pooled: whether it is one pool of numbers for all coordinates, d = 1.
     """
 
     def __init__(self, values: np.ndarray):
         table = np.array(values, dtype=float) + 0.0  # turns −0 into 0, so that equal samples have equal bytes
         self._digest = hashlib.sha256(repr(table.shape).encode() + table.tobytes()).digest()
-        self.pooled = table.ndim == 1
+        self.shape, self.pooled = table.shape, table.ndim == 1
         self.table = table.reshape(len(table), -1)
         self.table.setflags(write=False)
 
-    def tolist(self) -> list[float] | list[list[float]]:
+    def tolist(self) -> list[Any]:
         """Return the numbers as lists, in the given shape."""
-        numbers: list[float] | list[list[float]] = (self.table[:, 0] if self.pooled else self.table).tolist()
-        return numbers
+        given: Any = self.table.reshape(self.shape)
+        return [*given.tolist()]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Samples) and self._digest == other._digest
@@ -36,7 +38,7 @@ class Samples:
         return hash(self._digest)
 
     def __repr__(self) -> str:
-        return f"<{' × '.join(map(str, self.table.shape))} numbers, sha256 {self._digest.hex()[:8]}>"
+        return f"<{' × '.join(map(str, self.shape))} numbers, sha256 {self._digest.hex()[:8]}>"
 
     @cached_property
     def _scaled(self) -> tuple[np.ndarray, int]:

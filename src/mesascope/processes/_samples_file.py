@@ -13,8 +13,8 @@ MAX_SAMPLES = 1_000_000
 _MAX_BYTES = 2**26
 
 
-def read_samples(path: Path) -> Any:
-    """Return the samples in a file as a float array of shape (n,) or (n, d).
+def read_samples(path: Path, most_axes: int = 2) -> Any:
+    """Return the samples in a file as a float array of shape (n,) or (n, d), or of up to `most_axes` axes.
 
     A .npy file holds the array itself. In a .csv file every line is one token, its coordinates separated by
     commas; a header line is skipped, and a single column gives shape (n,).
@@ -38,8 +38,11 @@ def read_samples(path: Path) -> Any:
         raise ValueError(f"cannot read {path}: {error.strerror or error}; check the path") from error
     if samples.dtype.kind not in "iuf":
         raise ValueError(f"{path} holds {samples.dtype}, not real numbers; save a real array")
-    if samples.ndim not in (1, 2) or samples.size == 0:
-        raise ValueError(f"{path} holds an array of shape {samples.shape}; save one of shape (n,) or (n, d)")
+    if not 1 <= samples.ndim <= most_axes or samples.size == 0:
+        known = ("(n,)", "(n, d)", "(n, d, d)")[:most_axes]
+        raise ValueError(
+            f"{path} holds an array of shape {samples.shape}; save one of shape {' or '.join(known)}"
+        )
     if samples.size > MAX_SAMPLES:
         raise ValueError(
             f"{path} holds {samples.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer"

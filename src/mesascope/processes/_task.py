@@ -23,6 +23,10 @@ class Task(Component, family="task"):
     def loss_meaning(self) -> str:
         """What the loss L = Σ_t w_t L_t is, e.g. `sum over 98 context lengths`; empty if it is a single L_t."""
 
+    def loss_text(self, loss: str) -> str:
+        """Return a loss with its meaning, e.g. `0.125 (sum over 98 context lengths)`."""
+        return f"{loss} ({self.loss_meaning})" if self.loss_meaning else loss
+
 
 @kind("next-token", horizon=10)
 class NextToken(Task):

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import field
-from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core import named_key
-from ..specs import Count, Seed, SpecError, error_path, kind, one_of, show
+from ..specs import Count, Seed, SpecError, kind, one_of
 from ._empirical import FileField, MaybeSamples
 from ._linear_regression import LinearRegression
+from ._pool import Pool
 from ._process import Prompts
 from ._samples import Samples
-from ._samples_file import read_samples
 from ._task_moments import pool_moments
 from ._task_process import TaskProcess
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
-_MAX_BYTES = 2**31
-
 
 @kind("task-pool", process={"kind": "linear-regression", "dim": 5}, tasks=16)
-class TaskPool(TaskProcess):
+class TaskPool(Pool, TaskProcess):
     r"""Prompts of another process whose tasks are drawn from a pool of $K$ tasks, each with probability $1/K$.
 
     The pool is drawn once from the prior of the process, with a seed of its own, or is given. Inputs and noise are new in every
-    prompt. Prompts with new tasks are those of `pool.process` (raventos2023, lu2024).
+    prompt. Prompts with new tasks are those of `pool.process` (raventos2023, lu2024). `table` has the tasks, for linear
+    regression of shape `(K, d)`.
 
     Args:
         process: a `TaskProcess`: `LinearRegression`, `NonlinearRegression`, or one of your own.
@@ -40,26 +36,19 @@ class TaskPool(TaskProcess):
         file: instead of `tasks`, a .npy or .csv file of them; in a specification a relative path starts at its folder.
     """
 
+    given: ClassVar[str] = "vectors"
+
     process: Annotated[TaskProcess, *one_of("process")]
     tasks: Count | None = None
     seed: Seed = 0
     vectors: MaybeSamples = None
     file: FileField = field(default=None, compare=False, repr=False)
-    max_compared: ClassVar[int] = 4096  # tasks: `identify` holds an answer of every task for every prompt
 
     def __post_init__(self) -> None:
-        given: object = self.process
-        if not isinstance(given, TaskProcess) or isinstance(given, TaskPool):
-            what = f"must be a TaskProcess, such as linear-regression, got {show(self.process)}"
-            raise SpecError(what, "process")
-        sources = [name for name in ("tasks", "vectors", "file") if getattr(self, name) is not None]
-        if len(sources) != 1:
-            raise SpecError(f"needs one of tasks, vectors and file, got {' and '.join(sources) or 'none'}")
-        if self.file is not None:
-            with error_path("file"):
-                object.__setattr__(self, "vectors", Samples(read_samples(self.file)))
+        self._check_process(TaskProcess, "linear-regression")
+        source = self._take_source()
         if self.vectors is not None:
-            self._check_vectors(self.vectors, "file" if self.file else "vectors")
+            self._check_vectors(self.vectors, source)
 
     def _check_vectors(self, vectors: Samples, path: str) -> None:
         if not isinstance(self.process, LinearRegression):
@@ -67,7 +56,7 @@ class TaskPool(TaskProcess):
         # one column of a file is read as a pool of numbers
         column = vectors.pooled and not (self.file and self.process.dim == 1)
         shape = vectors.table.shape[:1] if column else vectors.table.shape
-        if shape != (len(vectors.table), self.process.dim):
+        if shape != self._given_shape:
             what = f"must have shape (K, {self.process.dim}), a row for each task, got {shape}"
             raise SpecError(what, path)
 
@@ -77,33 +66,8 @@ class TaskPool(TaskProcess):
         return int(self.process.dim)
 
     @property
-    def size(self) -> int:
-        """The number K of tasks."""
-        return len(self.vectors.table) if self.vectors is not None else self.tasks or 0
-
-    @cached_property
-    def table(self) -> Any:
-        """The tasks as arrays with the first axis K, the same in single and double precision; for linear regression (K, d).
-
-        Raises:
-            ValueError: they need more than 2 GiB.
-        """
-        import jax
-
-        if self.vectors is not None:
-            return self.vectors.table
-
-        def draw() -> Any:
-            return self.process.draw_tasks(named_key(self.seed, "task-pool"), self.size)
-
-        with jax.enable_x64(True):
-            arrays = jax.tree.leaves(jax.eval_shape(draw))
-            needed = sum(prod(one.shape) * one.dtype.itemsize for one in arrays)
-            if needed > _MAX_BYTES:
-                size = f"a pool of {self.size} tasks needs {needed / 2**30:.1f} GiB"
-                raise SpecError(f"{size}, at most 2 are kept; give fewer", "tasks")
-            with jax.ensure_compile_time_eval():  # the first use may be inside a trace
-                return jax.tree.map(np.asarray, draw())
+    def _given_shape(self) -> tuple[int, ...]:
+        return (self.size, self.dim)
 
     @property
     def weights_of_tasks(self) -> np.ndarray | None:
@@ -113,14 +77,6 @@ class TaskPool(TaskProcess):
         """
         linear = isinstance(self.process, LinearRegression)
         return np.asarray(self.table) if linear and self.size <= self.max_compared else None
-
-    def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
-        """Draw tasks of the pool, independently and with equal probabilities."""
-        import jax
-        import jax.numpy as jnp
-
-        place = jax.random.randint(key, (count,), 0, self.size)
-        return jax.tree.map(lambda array: jnp.asarray(array, jnp.zeros(()).dtype)[place], self.table)
 
     def prompts_of(self, key: PRNGKeyArray, tasks: Any, examples: int) -> Prompts:
         """Draw one prompt for each task, as the process does."""
@@ -135,12 +91,3 @@ class TaskPool(TaskProcess):
         if not isinstance(self.process, LinearRegression):
             raise TypeError(f"{type(self.process).__name__} has no weights w")
         return pool_moments(np.asarray(self.table), covariance)
-
-    def specification(self) -> dict[str, Any]:
-        """Return the table that specifies the pool; vectors that came from a file are given by `file`."""
-        fields = super().specification()
-        return {name: value for name, value in fields.items() if name != "vectors" or self.file is None}
-
-    def describe(self) -> str:
-        """Return e.g. `TaskPool(K=16, LinearRegression(dim=5, z ~ Gaussian(scale=1)))`."""
-        return f"TaskPool(K={self.size}, {self.process.describe()})"

@@ -41,6 +41,7 @@ from ._files import share as share
 from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
+from ._html import Printed as Printed
 from ._html import html_table as html_table
 from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
 from ._identification import Beyond as Beyond

@@ -19,7 +19,18 @@ Numbers = Annotated[tuple[Number, ...], BeforeValidator(as_list)]
 
 
 class RankedRecord(BaseModel, frozen=True, extra="forbid"):
-    """A learner beside the model; see `mesascope.probes.Ranked`."""
+    """A learner compared with the model.
+
+    Attributes:
+        learner: its id.
+        hyperparameters: the fitted hyperparameters: numbers, and nested lists for matrices.
+        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks to which it was not fitted. No
+            ‖f‖² counts more than ten medians, no ‖f − g‖² more than four times the largest of these.
+        interval: confidence interval of the distance.
+        contains: ids of learners that are equivalent to this one with the fitted hyperparameters.
+        or_more: whether larger values of its integer, such as more steps, fit as well.
+        diverges: whether its predictions are far larger than the model's: a distance above 4.
+    """
 
     learner: str
     hyperparameters: PlainMapping

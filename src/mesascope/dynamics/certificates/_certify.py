@@ -12,6 +12,7 @@ import numpy as np
 from mesascope.core import Progress, integer_at_least, shows_progress
 from mesascope.models import LinearAttention
 from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.records import Printed
 
 from .._flow import gradient_flow
 from .._outcome import Outcome
@@ -32,8 +33,8 @@ _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
 _NEAR = Fraction(1, 10**6)  # flows stop much nearer to where they end
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Printed):
     """A critical point of the population loss, and what is proved about it.
 
     Attributes:
@@ -45,6 +46,16 @@ class Certificate:
     question: Question
     centre: tuple[Fraction, ...]
     proved: Proved
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        values = {
+            "radius": f"{float(self.proved.radius):.0e}",
+            "loss": f"≈ {float(self.proved.loss[0]):.10g}",
+            "curvatures": ", ".join(
+                f"{count} {sign}" for sign, count in self.proved.inertia._asdict().items()
+            ),
+        }
+        return "Certificate of a critical point", values
 
     def __str__(self) -> str:
         return "\n".join(statement(self.question, self.proved))

@@ -10,6 +10,7 @@ import numpy as np
 
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
+from mesascope.records import Printed
 
 from .._flow import Flow
 from .._parameters import Mask, real_vector
@@ -19,7 +20,7 @@ from ._symmetry import Symmetries, find_symmetries
 _ROUNDING = 1e-9
 
 
-class ConservedQuantities(eqx.Module):
+class ConservedQuantities(Printed, eqx.Module):
     """Quadratic forms Q_i(θ) = θᵀS_iθ that no gradient flow of the objective changes.
 
     Along θ' = −∇L: dQ_i/dt = −2 ∇L·S_iθ = 0, because the flow θ ↦ exp(sS_i)θ is a symmetry and S_i is symmetric. (A skew
@@ -31,6 +32,9 @@ class ConservedQuantities(eqx.Module):
     """
 
     forms: np.ndarray
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        return "ConservedQuantities", {"number": str(len(self)), "weights": str(self.forms.shape[-1])}
 
     def __len__(self) -> int:
         return len(self.forms)

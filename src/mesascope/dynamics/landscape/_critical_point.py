@@ -12,6 +12,7 @@ import numpy as np
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
+from mesascope.records import Printed
 
 from .._outcome import Ending
 from .._parameters import Mask
@@ -40,7 +41,7 @@ class Polishing(Ending):
     NOT_FINITE = "not finite", "the loss or its curvature is not finite here; start from smaller weights"
 
 
-class CriticalPoint(eqx.Module, Generic[Model]):
+class CriticalPoint(Printed, eqx.Module, Generic[Model]):
     """A point where ∇L vanishes, and its distance from the guess.
 
     Attributes:
@@ -59,6 +60,18 @@ class CriticalPoint(eqx.Module, Generic[Model]):
     residuals: np.ndarray
     distance: float
     result: Polishing
+
+    def _explained(self) -> tuple[str, str]:
+        return "meaning", self.result.message
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        values = {
+            self.result.value: f"after {len(self.residuals) - 1} steps",
+            "loss": f"{self.loss:.10g}",
+            "gradient norm": f"{self.gradient_norm:.2e}",
+            "distance from the guess": f"{self.distance:.3g}",
+        }
+        return f"CriticalPoint of {type(self.model).__name__}", values
 
     @property
     def converged(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from mesascope.core import finite_positive, integer_at_least
 from mesascope.models import LinearAttentionModel
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
+from mesascope.records import Printed
 
 from .._parameters import Mask
 from ._conserved import symmetric_generators
@@ -28,6 +30,7 @@ Model = TypeVar("Model", bound=LinearAttentionModel)
 _SMALLEST, _LARGEST = 0.05, 3.0
 _ROUNDS, _FOLLOWED, _POLISHED, _RADIUS, _NUDGE = 4, 40, 30, 0.3, 0.1
 _BALANCINGS, _LONGEST, _BALANCED = 30, 1.0, 1e-14
+_PRINTED = 6  # losses
 _SAME_LOSS, _SAME_POINT, _SAME_SPECTRUM = 1e-9, 1e-5, 1e-6
 
 
@@ -57,7 +60,7 @@ class FoundPoint(eqx.Module, Generic[Model]):
         return self.stability.degenerate == 0
 
 
-class CriticalPoints(eqx.Module, Generic[Model]):
+class CriticalPoints(Printed, eqx.Module, Generic[Model]):
     """The critical points found from many starts.
 
     Attributes:
@@ -69,6 +72,15 @@ class CriticalPoints(eqx.Module, Generic[Model]):
     points: tuple[FoundPoint[Model], ...]
     starts: int
     lost: int
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        kinds = Counter(one.stability.kind for one in self.points)
+        values = {
+            "points": ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none",
+            "losses": ", ".join(dict.fromkeys(f"{one.stability.loss:.6g}" for one in self.points[:_PRINTED])),
+            "starts": f"{self.starts}, {self.lost} of them lost",
+        }
+        return "CriticalPoints", values
 
 
 def critical_points(

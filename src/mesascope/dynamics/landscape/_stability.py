@@ -11,6 +11,7 @@ import numpy as np
 
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
+from mesascope.records import Printed
 
 from .._flow import Flow
 from .._parameters import Mask, mask_vector
@@ -24,7 +25,7 @@ _CRITICAL = 1e-6
 _LAST, _FEWEST = 1e2, 3
 
 
-class Stability(eqx.Module, Generic[Model]):
+class Stability(Printed, eqx.Module, Generic[Model]):
     """The second-order picture of the landscape at a critical point.
 
     Attributes:
@@ -45,6 +46,16 @@ class Stability(eqx.Module, Generic[Model]):
     curvatures: np.ndarray
     directions: Model
     loss: float
+
+    def _printed(self) -> tuple[str, dict[str, str]]:
+        values = {
+            "loss": f"{self.loss:.10g}",
+            "curvatures": f"{self.curvatures[0]:.4g} to {self.curvatures[-1]:.4g}",
+            "negative": str(self.index),
+            "0 by symmetry": str(self.symmetric),
+            "0 otherwise": str(self.degenerate),
+        }
+        return f"Stability: {self.kind}", values
 
     @property
     def escape_rates(self) -> np.ndarray:

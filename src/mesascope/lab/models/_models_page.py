@@ -18,6 +18,7 @@ from mesascope.lab._session import Lab
 from mesascope.lab._setting import table_of_query, to_query, to_toml
 from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Plot, Work, draw_figures, heading
+from mesascope.processes import Task
 from mesascope.studies import SpecError, TrainSpec
 
 from ._losses import CAPTION, TITLE, losses_figure
@@ -200,22 +201,27 @@ class ModelsPage(Frame):
         if result is None or spec is not self._spec:
             return
         self._draw()
+        loss = self._task.loss_text(f"{result['loss']:.4g} ± {1.96 * result['loss_se']:.2g}")
         self._end.set_text(
-            f"Loss on fresh samples {result['loss']:.4g} ± {1.96 * result['loss_se']:.2g} (95 %)"
+            f"Loss on fresh samples {loss}, 95 % interval"
             + ("." if result["succeeded"] else f": {result['message']}.")
         )
+
+    @property
+    def _task(self) -> Task:
+        return self._spec.build_data()[1]
 
     def _draw_live(self) -> None:
         """Draw the losses that have come since."""
         points = self.session.points.get("training", ())
         if len(points) > self._drawn and "training" not in self.session.results:
-            self._plot.show(losses_figure(*zip(*points, strict=True)), self.session.theme)
+            self._plot.show(losses_figure(self._task, *zip(*points, strict=True)), self.session.theme)
         self._drawn = len(points)
 
     def _draw(self) -> None:
         result = self.session.results.get("training")
         if result is not None:
-            self._plot.show(losses_figure(result["steps"], result["losses"]), self.session.theme)
+            self._plot.show(losses_figure(self._task, result["steps"], result["losses"]), self.session.theme)
 
     def redraw(self) -> None:
         """Draw the figures again in the colours of the theme."""

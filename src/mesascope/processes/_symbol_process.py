@@ -1,0 +1,58 @@
+"""The base class of sequences of symbols with tasks that can be kept."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..core import integer_at_least, split_keys
+from ..specs import Data
+from ._process import SequenceProcess
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Int, PRNGKeyArray
+
+
+class SymbolProcess(SequenceProcess):
+    """Sequences of symbols 0 … S − 1, every one with a hidden *task* of its own, which can be drawn apart, and kept in a pool.
+
+    Every position of a sequence is drawn by the task: all predictions of `NextToken(horizon)` count.
+
+    Attributes:
+        symbols: the number S of symbols.
+        task_shape: the shape of one task if it is given by probabilities: `(S,)` for those of independent symbols, `(S, S)` for
+            the transition matrix of a Markov chain whose first symbol is uniform; by default None: it is something else.
+    """
+
+    data: ClassVar[Data] = "symbols"
+    symbols: Any
+
+    @property
+    def dim(self) -> int:
+        """The number of symbols S."""
+        return int(self.symbols)
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of symbols S."""
+        return int(self.symbols)
+
+    @property
+    def task_shape(self) -> tuple[int, ...] | None:
+        """The shape of one task, if it is given by probabilities."""
+        return None
+
+    @abc.abstractmethod
+    def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
+        """Draw independent tasks: arrays, or a tuple of arrays, with the first axis `count`."""
+
+    @abc.abstractmethod
+    def sequences_of(self, key: PRNGKeyArray, tasks: Any, horizon: int) -> Int[Array, "batch horizon"]:
+        """Draw one sequence for each task: symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
+
+    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
+        """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
+        horizon = integer_at_least("horizon", horizon, 1)
+        batch = integer_at_least("batch", batch, 1)
+        task_key, symbol_key = split_keys(key)
+        return self.sequences_of(symbol_key, self.draw_tasks(task_key, batch), horizon)
