@@ -9,10 +9,10 @@ from mesascope.papers.raventos2023 import _data, _pictures, _pools
 
 from . import Case
 
-# On few tasks this comes near dMMSE within seconds. On many no such training does what the claim says: those that do, with
-# planted algorithms instead, are in `test_raventos2023.py`.
+# Trainings of seconds and two seeds decide little: that the claims are met where they should be, with planted algorithms, is
+# in `test_raventos2023.py`.
 QUICK = {"width": 16, "heads": 2, "batch": 64, "rate": 0.01, "steps": 2000, "examples": 6, "seeds": 2}
-TESTED = {"prompts": 600, "sizes": [8, 32]}
+TESTED = {"prompts": 600, "sizes": [2, 8, 32]}
 
 
 class Planted(eqx.Module):
@@ -22,6 +22,9 @@ class Planted(eqx.Module):
 
     def predictions(self, x, y):
         return predictions(self.learner, *prompt_examples(x, y))[..., 0]
+
+    def __call__(self, x, y):
+        return self.predictions(x, y)[..., -1]
 
 
 def planted(learner_of):
@@ -92,7 +95,9 @@ as_in_the_paper, against_the_paper = _in_training(few=True), _in_training(few=Fa
 
 
 CASES = {
-    "raventos2023/few-tasks": Case({**QUICK, **TESTED}, generalizing, (another_pool,), traced=False),
+    "raventos2023/few-tasks": Case(
+        {**QUICK, **TESTED}, generalizing, (another_pool,), decision="undecided", traced=False
+    ),
     "raventos2023/many-tasks": Case(
         {**QUICK, **TESTED}, memorizing, (another_pool,), decision="undecided", traced=False
     ),
@@ -103,6 +108,6 @@ CASES = {
         {**QUICK, **TESTED}, as_in_the_paper, decision="undecided", turned="met", traced=False
     ),
     "raventos2023/named": Case(
-        {**QUICK, "sizes": [8, 32], "tasks": 160}, generalizing, (memorizing,), traced=False
+        {**QUICK, "sizes": [2, 8, 32], "tasks": 160}, generalizing, (memorizing,), traced=False
     ),
 }

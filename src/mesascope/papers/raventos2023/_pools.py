@@ -9,6 +9,7 @@ from math import isnan
 
 import numpy as np
 
+from mesascope.core import finite_positive
 from mesascope.processes import FewShot
 from mesascope.theory import raventos2023 as theory
 
@@ -95,8 +96,8 @@ def _crossing(settings: _Crossing) -> Finding:
     apart = {tasks: mean_interval(np.log(one["ridge"] / one["dmmse"])) for tasks, one in found.items()}
     table = {name: np.array([one[name] for one in found.values()]).T for name in ("dmmse", "ridge")}
     each = [theory.threshold(settings.sizes, *np.log(pair)) for pair in zip(*table.values(), strict=True)]
-    least, most = settings.bounds
-    low, high = (min(settings.sizes, key=lambda size: abs(size - end)) for end in settings.bounds)
+    least, most = (float(finite_positive("bounds", end)) for end in settings.bounds)
+    low, high = (min(settings.sizes, key=lambda size: abs(size - end)) for end in (least, most))
     size, ends = mean_interval(np.log2(each))
     parts = {
         f"nearer to dMMSE, K = {low}": above(apart[low][1], 0.0),
@@ -104,7 +105,9 @@ def _crossing(settings: _Crossing) -> Finding:
         "crossing": between(ends, float(np.log2(least)), float(np.log2(most))),
     }
     if any(map(isnan, each)):
-        parts["crossing"] = "not met"  # one of the models never crosses
+        parts["crossing"] = (
+            "undecided"  # a model does not cross: the other parts say whether it is on the wrong side
+        )
     return Finding.of_parts(
         {
             "crossing": float(2**size),
