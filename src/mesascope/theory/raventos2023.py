@@ -1,0 +1,144 @@
+r"""Estimators for prompts whose tasks come from a finite pool (raventos2023, arXiv 2306.15063).
+
+Setting: $y_k = w^\top x_k + N(0, \sigma^2)$ with $x_k \sim N(0, I_D)$ for $k = 1 \dots K$, and a model predicts every $y_k$
+from $x_1, y_1, \dots, x_{k-1}, y_{k-1}, x_k$. The task $w$ is one of a pool $w^{(1)} \dots w^{(M)}$ with equal probabilities,
+or new: $w \sim N(0, I_D)$. The best estimator of either law of tasks is the posterior mean. (Elsewhere in this package K is the
+size of the pool, and N + 1 the number of pairs.)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..core import finite_positive, finite_reals, integer_at_least
+from ..specs import Number
+
+
+def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
+    r"""Return $\hat y_k^{dMMSE}$, the best predictions for tasks of the pool.
+
+    $$\hat w_k = \frac{\sum_i w^{(i)} \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}
+    {\sum_i \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}, \qquad \hat y_k = \hat w_k^\top x_k.$$
+
+    $\hat w_1$ is the mean of the pool. It uses 8 bytes for every prompt, example and task.
+
+    Args:
+        tasks: $w^{(1)} \dots w^{(M)}$, shape (M, D).
+        x: inputs, shape (…, K, D).
+        y: labels, shape (…, K); the last one is not used.
+        noise_variance: $\sigma^2 > 0$.
+
+    Returns:
+        $\hat y_1 \dots \hat y_K$, shape (…, K).
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite or do not fit; a variance that is not positive.
+
+    Source: raventos2023, equation (2).
+    """
+    pool, (x, y) = finite_reals("tasks", tasks), _prompts(x, y)
+    if pool.ndim != 2 or not len(pool) or pool.shape[1] != x.shape[-1]:
+        raise ValueError(f"tasks must have shape (M, {x.shape[-1]}), a row for each task, got {pool.shape}")
+    variance = float(finite_positive("noise_variance", noise_variance))
+    answers = x @ pool.T  # (…, K, M)
+    after = np.cumsum((y[..., None] - answers) ** 2, -2)[..., :-1, :]
+    before = np.concatenate([np.zeros_like(answers[..., :1, :]), after], -2)
+    scores = np.exp((before.min(-1, keepdims=True) - before) / (2 * variance))
+    return np.asarray((scores * answers).sum(-1) / scores.sum(-1))
+
+
+def ridge(x: Any, y: Any, noise_variance: Number) -> np.ndarray:
+    r"""Return $\hat y_k^{Ridge}$, the best predictions for new tasks $w \sim N(0, I)$.
+
+    $$\hat w_k = (X^\top X + \sigma^2 I)^{-1} X^\top y, \qquad \hat y_k = \hat w_k^\top x_k,$$
+
+    with the rows $x_1 \dots x_{k-1}$ of $X$; $\hat w_1 = 0$.
+
+    Args:
+        x: as for `dmmse`.
+        y: as for `dmmse`.
+        noise_variance: $\sigma^2 > 0$.
+
+    Returns:
+        $\hat y_1 \dots \hat y_K$, shape (…, K).
+
+    Raises:
+        TypeError, ValueError: as `dmmse`.
+
+    Source: raventos2023, equation (3).
+    """
+    x, y = _prompts(x, y)
+    variance = float(finite_positive("noise_variance", noise_variance))
+    seen = np.cumsum(x[..., :, None] * x[..., None, :], -3) - x[..., :, None] * x[..., None, :]
+    read = np.cumsum(y[..., None] * x, -2) - y[..., None] * x
+    weights = np.linalg.solve(seen + variance * np.eye(x.shape[-1]), read[..., None])[..., 0]
+    return np.asarray((weights * x).sum(-1))
+
+
+def distance(first: Any, second: Any, dim: int) -> np.ndarray:
+    r"""Return $\Delta = \frac1{K D} \sum_k (\hat y_k - \hat y'_k)^2$ of every prompt, the paper's distance of two models.
+
+    Args:
+        first: predictions $\hat y_1 \dots \hat y_K$, shape (…, K).
+        second: those of the other model, or the labels, which gives the normalized loss of equation (1).
+        dim: $D \ge 1$.
+
+    Returns:
+        Shape (…,); its mean over prompts is $\Delta$ of the law that they were drawn from.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite or of different shapes.
+
+    Source: raventos2023, equation (4).
+    """
+    one, other = finite_reals("first", first), finite_reals("second", second)
+    if one.shape != other.shape or one.ndim < 1:
+        raise ValueError(f"second must have the shape {one.shape} of first, got {other.shape}")
+    return np.asarray(((one - other) ** 2).mean(-1) / integer_at_least("dim", dim, 1))
+
+
+def threshold(sizes: Any, before: Any, after: Any) -> float:
+    r"""Return the size of the pool from which on `after` is below `before`.
+
+    Take $\Delta_{PT,Ridge}$ on new tasks of models that were trained on a number of prompts as `before`, and of models
+    that were trained on twice as many as `after`. Then it is the paper's *task diversity threshold*: more data brings a model
+    nearer to ridge beyond it, and away from ridge before it. With $\Delta_{PT,dMMSE}$ as `before` and $\Delta_{PT,Ridge}$ as
+    `after` it is the size at which a model is as near to one as to the other. The difference is interpolated linearly over
+    $\log M$ between the last size at which `after` is above `before` and the next.
+
+    Args:
+        sizes: $M$, increasing, shape (S,), S ≥ 2.
+        before: shape (S,).
+        after: shape (S,).
+
+    Returns:
+        $M$; NaN if there is no such size among these: `after` is nowhere above `before`, or is above it at the largest.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite or do not fit, sizes that do not increase.
+
+    Source: raventos2023, section 3.1, there read off figures 2 and 3; the interpolation is ours.
+    """
+    m, one, other = (
+        finite_reals(name, value) for name, value in (("sizes", sizes), ("before", before), ("after", after))
+    )
+    if m.ndim != 1 or len(m) < 2 or one.shape != m.shape or other.shape != m.shape:
+        raise ValueError(
+            f"sizes, before and after must have one shape (S,), S ≥ 2, got {m.shape}, {one.shape} and {other.shape}"
+        )
+    if m[0] <= 0 or (np.diff(m) <= 0).any():
+        raise ValueError(f"sizes must be positive and increase, got {m.tolist()}")
+    above = other - one
+    places = np.flatnonzero(above > 0)
+    if not len(places) or places[-1] == len(m) - 1:
+        return float("nan")
+    last = places[-1]
+    share = above[last] / (above[last] - above[last + 1])
+    return float(m[last] * (m[last + 1] / m[last]) ** share)
+
+
+def _prompts(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    x, y = finite_reals("x", x), finite_reals("y", y)
+    if x.ndim < 2 or not x.shape[-1] or y.shape != x.shape[:-1]:
+        raise ValueError(f"x must have shape (…, K, D) and y (…, K), got {x.shape} and {y.shape}")
+    return x, y
