@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mesascope.learners import (
+    BayesMixtureSymbols,
     DirichletPosterior,
     MemorizingSymbols,
     UnigramPosterior,
@@ -91,6 +92,49 @@ def test_where_no_task_can_have_made_the_context_it_is_the_limit_of_some_uniform
                 bayes = next_symbol(exact(pool), sequence[:t])
                 np.testing.assert_allclose(found[t - 1], np.array(bayes, float), rtol=1e-13, atol=1e-30)
     assert defined == {True, False}
+
+
+def marginal(alpha, sequence, chain):
+    """P(sequence) under the prior: the product of what the prior predicts of every symbol, given those before it."""
+    product = Fraction(1, S)
+    for t in range(1, len(sequence)):
+        product *= expected_under_the_prior(alpha, sequence[:t], chain)[sequence[t]]
+    return product
+
+
+def expected_under_the_prior(alpha, sequence, chain):
+    """P(next symbol | sequence) by counting what followed the last symbol, or all symbols of an urn."""
+    before = [b for a, b in pairwise(sequence) if a == sequence[-1]] if chain else sequence
+    return [(before.count(b) + alpha) / (len(before) + S * alpha) for b in range(S)]
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 3), Fraction(1)])
+@pytest.mark.parametrize("name", ["urns", "chains"])
+def test_the_mixture_is_bayes_rule_over_the_pool_and_the_prior(name, share):
+    tasks, alpha, chain = exact(POOLS[name]), Fraction(3, 2), name == "chains"
+    learner = BayesMixtureSymbols(np.array(POOLS[name]) / 8, float(alpha), float(share))
+    for sequence in sequences(5).tolist():
+        for t, found in enumerate(by_position(learner, sequence), 1):
+            pool = share * sum(probability(task, sequence[:t]) for task in tasks) / len(tasks)
+            prior = (1 - share) * marginal(alpha, sequence[:t], chain)
+            parts = next_symbol(tasks, sequence[:t]), expected_under_the_prior(alpha, sequence[:t], chain)
+            expected = [(pool * a + prior * b) / (pool + prior) for a, b in zip(*parts, strict=True)]
+            np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["urns 0", "chains 0"])
+def test_a_context_that_no_task_can_have_made_is_the_priors(name):
+    pool, chain, met = POOLS[name], name == "chains 0", set()
+    mixed, memory = BayesMixtureSymbols(np.array(pool) / 8, 0.5, 0.9), MemorizingSymbols(np.array(pool) / 8)
+    alone = BayesMixtureSymbols(np.array(pool) / 8, 0.5, 1.0)
+    for sequence in sequences(6, 40).tolist():
+        np.testing.assert_allclose(by_position(alone, sequence), by_position(memory, sequence), rtol=1e-12)
+        for t, found in enumerate(by_position(mixed, sequence), 1):
+            if not any(probability(task, sequence[:t]) for task in exact(pool)):
+                expected = expected_under_the_prior(Fraction(1, 2), sequence[:t], chain)
+                np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-12)
+                met.add(t)
+    assert len(met) > 2
 
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(3)])

@@ -5,6 +5,7 @@ import pytest
 
 import mesascope as ms
 from mesascope.learners import (
+    BayesMixtureSymbols,
     DirichletPosterior,
     MemorizingSymbols,
     UnigramPosterior,
@@ -54,6 +55,19 @@ def test_a_model_that_generalizes_is_named_on_its_pool_and_on_new_tasks(process,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("process", [URNS, CHAINS])
+def test_a_model_that_mixes_both_is_named_and_nothing_simpler_is_taken_for_it(process):
+    pool, names = SMALL[process], [*NAMES, "bayes-mixture-symbols"]
+    answer = asked(BayesMixtureSymbols(pool.table, 0.7, 0.4), pool, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", ("bayes-mixture-symbols",))
+    found = answer.ranking[0].hyperparameters
+    assert found["pool_share"] == pytest.approx(0.4, rel=1e-4)
+    assert found["concentration"] == pytest.approx(0.7, rel=1e-4)
+    memory = asked(MemorizingSymbols(pool.table), pool, learners=names)
+    assert (memory.verdict, memory.candidates) == ("identified", ("memorizing-symbols",))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [4, 4096])
 @pytest.mark.parametrize("memorizes", [True, False])
 def test_a_pool_that_is_too_large_does_not_tell(tasks, memorizes):
@@ -71,7 +85,7 @@ def test_a_pool_that_is_too_large_does_not_tell(tasks, memorizes):
 
 
 def test_learners_of_pools_of_symbols_need_one():
-    of_pool = {"memorizing-symbols"}
+    of_pool = {"memorizing-symbols", "bayes-mixture-symbols"}
     assert set(learners_for(SMALL[URNS])) - set(learners_for(URNS)) == of_pool
     assert set(learners_for(SMALL[CHAINS])) - set(learners_for(CHAINS)) == of_pool
     large = ms.SymbolPool(URNS, tasks=ms.SymbolPool.max_compared + 1)

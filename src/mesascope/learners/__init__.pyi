@@ -39,6 +39,7 @@ from ._recursive import RecursiveLeastSquares as RecursiveLeastSquares
 from ._ridge import Ridge as Ridge
 from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
+from ._symbol_pool import BayesMixtureSymbols as BayesMixtureSymbols
 from ._symbol_pool import MemorizingSymbols as MemorizingSymbols
 from ._unigram import UnigramPosterior as UnigramPosterior
 from ._without_inputs import Average as Average

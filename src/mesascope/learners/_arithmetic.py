@@ -47,3 +47,8 @@ def inverse_above(floor: Array, value: Array) -> Array:
     """Return 1/value where value > floor, else 0: the inverse of values that are not zero up to rounding."""
     above = value > floor
     return jnp.where(above, 1 / jnp.where(above, value, 1), 0)
+
+
+def log_or_minus_infinity(x: Array) -> Array:
+    """Return the logarithm of a number ≥ 0, with derivative 0 at 0."""
+    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), -jnp.inf)

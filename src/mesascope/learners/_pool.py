@@ -10,7 +10,7 @@ from jax.nn import softmax
 
 from mesascope.core import concrete, finite_array
 
-from ._arithmetic import einsum, real_in_precision_of
+from ._arithmetic import einsum, log_or_minus_infinity, real_in_precision_of
 from ._checks import nonnegative_number, positive_number, share
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
@@ -55,11 +55,6 @@ class _PoolLearner(Learner):
 def _weight(features: NormalEquations) -> float:
     """Return the factor of |y − W x|²/σ² in the log likelihood: complex noise has E|ξ|² = σ², half of it in either part."""
     return 1.0 if jnp.iscomplexobj(features.cross) else 0.5
-
-
-def _log(share: Array) -> Array:
-    """Return the logarithm of a number ≥ 0, with derivative 0 at 0."""
-    return jnp.where(share > 0, jnp.log(jnp.where(share > 0, share, 1)), -jnp.inf)
 
 
 @learner(
@@ -159,8 +154,8 @@ class BayesMixture(_PoolLearner):
         mean = jnp.linalg.solve(jnp.swapaxes(precision, -1, -2), jnp.swapaxes(linear, -1, -2))  # Wᵀ
         explained = jnp.sum(linear.conj() * jnp.swapaxes(mean, -1, -2), (-2, -1)).real
         spread = linear.shape[-2] * jnp.linalg.slogdet(precision)[1]
-        gaussian = _weight(features) * (explained - spread) + _log(1 - pool)
-        scores = evidence / variance + _log(pool) - jnp.log(len(self.tasks))
+        gaussian = _weight(features) * (explained - spread) + log_or_minus_infinity(1 - pool)
+        scores = evidence / variance + log_or_minus_infinity(pool) - jnp.log(len(self.tasks))
         shares = softmax(jnp.concatenate([scores, gaussian[..., None]], -1), -1)
         ridge = einsum("...im,...i->...m", mean, features.query)
         answers = jnp.concatenate([self._answers(features.query), ridge[..., None, :]], -2)

@@ -8,20 +8,67 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.nn import softmax
+from jax.scipy.special import gammaln
 
 from mesascope.core import concrete, finite_array
 
-from ._arithmetic import einsum, real_in_precision_of
+from ._arithmetic import einsum, log_or_minus_infinity, real_in_precision_of
+from ._checks import positive_number, share
 from ._counts import pair_counts, symbol_counts
-from ._fitting import learner
+from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 _SUM_TOLERANCE = 1e-5  # rows that were made in single precision have sums that are 1 up to some of its roundings, 6e-8 each
+_IMPOSSIBLE = 1e4  # natural logarithms: beside it the evidence of any context is small
 _EXAMPLE_POOL = [
     [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25]],
     [[0.2, 0.7, 0.1], [0.6, 0.2, 0.2], [0.1, 0.3, 0.6]],
 ]
+
+
+class _SymbolPoolLearner(Learner):
+    """The posterior over the tasks of a pool, from counts of symbols or of pairs."""
+
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    tasks: Array
+
+    @property
+    def rotation_invariant(self) -> bool:
+        """No: the tasks of the pool are fixed."""
+        return False
+
+    def _evidence(self, counts: Array) -> tuple[Array, Array]:
+        """Return log p(context | task), shape (…, K), and the fewest symbols of probability 0 under any task, shape (…, 1).
+
+        Symbols of probability 0 are left out; tasks with more than the fewest of them have −∞.
+        """
+        possible = self.tasks > 0
+        logs = jnp.where(possible, jnp.log(jnp.where(possible, self.tasks, 1)), 0)
+        likelihood = _sums(counts, real_in_precision_of(counts, logs))
+        excluded = _sums(counts, (~possible).astype(counts.dtype))
+        fewest = excluded.min(-1, keepdims=True)
+        inside = excluded <= fewest + 0.5  # integers but for rounding
+        return jnp.where(inside, likelihood, -jnp.inf), fewest
+
+    def _answers(self, shares: Array, query: Array) -> Array:
+        """Return the probabilities of the next symbol of all tasks in the given shares, shape (…, m)."""
+        tasks = real_in_precision_of(shares, self.tasks)
+        if tasks.ndim == 2:
+            return einsum("...k,km->...m", shares, tasks).astype(query.dtype)
+        return einsum("...k,kpm,...p->...m", shares, tasks, query)
+
+    def _counts(self, features: NormalEquations) -> Array:
+        """Return what is counted for tasks of this shape: symbols, shape (…, m), or pairs, shape (…, p, m)."""
+        inputs, outputs = features.query.shape[-1], features.cross.shape[-2]
+        if self.tasks.shape[1:] not in ((outputs,), (inputs, outputs)):
+            raise ValueError(
+                f"tasks of shape {self.tasks.shape} do not fit {outputs} outputs of {inputs} inputs"
+            )
+        return (
+            symbol_counts(features) if self.tasks.ndim == 2 else jnp.swapaxes(pair_counts(features), -1, -2)
+        )
 
 
 @learner(
@@ -33,7 +80,7 @@ _EXAMPLE_POOL = [
     flexibility=215,
     example={"tasks": _EXAMPLE_POOL},
 )
-class MemorizingSymbols(Learner):
+class MemorizingSymbols(_SymbolPoolLearner):
     r"""The posterior mean of the probabilities of the next symbol under a uniform prior on the tasks of a pool.
 
     For Markov chains with transition matrices $\pi_1 \dots \pi_K$ and uniform first symbols, and for urns with probabilities
@@ -57,42 +104,86 @@ class MemorizingSymbols(Learner):
         TypeError, ValueError: `tasks` is no such real array of probabilities, or does not fit the data.
     """
 
-    reads: ClassVar[type[Features]] = NormalEquations
-
     tasks: Array
 
     def __init__(self, tasks: Any):
         self.tasks = _checked_tasks(tasks)
 
-    @property
-    def rotation_invariant(self) -> bool:
-        """No: the tasks of the pool are fixed."""
-        return False
+    def respond(self, features: NormalEquations) -> Array:
+        """Return the prediction, shape (…, m)."""
+        evidence, _ = self._evidence(self._counts(features))
+        return self._answers(softmax(evidence, -1), features.query)
+
+
+@learner(
+    "bayes-mixture-symbols",
+    Scalar("concentration", 1e-3, 1e2),
+    Scalar("pool_share", 0.05, 0.95, bounded=True),
+    symbols=True,
+    of_process=(("tasks", "probabilities_of_tasks"),),
+    extends=("memorizing-symbols", (("concentration", 1.0), ("pool_share", 1.0))),
+    family="bayes",
+    tasks=100,
+    flexibility=220,
+    example={"tasks": _EXAMPLE_POOL, "concentration": 2.0, "pool_share": 0.6},
+)
+class BayesMixtureSymbols(_SymbolPoolLearner):
+    r"""The posterior mean if the task is one of a pool with probability $\varpi$, and else drawn from the Dirichlet prior.
+
+    $$\hat y = \rho\, \hat y_{\text{pool}} + (1 - \rho)\, \hat y_{\text{prior}}, \qquad
+    \frac{\rho}{1 - \rho} = \frac{\varpi}{1 - \varpi} \cdot
+    \frac{\frac1K \sum_k p(s_1 \dots s_t \mid k)}{p(s_1 \dots s_t \mid \alpha)},$$
+
+    with $\hat y_{\text{pool}}$ of `MemorizingSymbols`, $\hat y_{\text{prior}}$ of `UnigramPosterior` for urns and of
+    `DirichletPosterior` for Markov chains, and the probability of the context under the prior
+
+    $$p(s_1 \dots s_t \mid \alpha) = \prod_a \frac{\Gamma(m\alpha)}{\Gamma(m\alpha + N_a)} \prod_b
+    \frac{\Gamma(\alpha + N_{ab})}{\Gamma(\alpha)}, \qquad N_a = \sum_b N_{ab},$$
+
+    of counts as in `MemorizingSymbols`; urns have one row $a$. A uniform first symbol of chains has the same probability under
+    both. For $\varpi = 1$ it memorizes, for $\varpi = 0$ it generalizes.
+
+    Args:
+        tasks: as for `MemorizingSymbols`.
+        concentration: $\alpha > 0$.
+        pool_share: $\varpi$, from 0 to 1.
+
+    Raises:
+        TypeError, ValueError: `tasks` is no such real array of probabilities, or does not fit the data; `concentration` is
+            not a finite number > 0, `pool_share` none from 0 to 1.
+    """
+
+    tasks: Array
+    concentration: Array
+    pool_share: Array
+
+    def __init__(self, tasks: Any, concentration: Any, pool_share: Any):
+        self.tasks = _checked_tasks(tasks)
+        self.concentration = positive_number("concentration", concentration)
+        self.pool_share = share("pool_share", pool_share)
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        counts, query = self._counts(features), features.query
-        possible = self.tasks > 0
-        logs = jnp.where(possible, jnp.log(jnp.where(possible, self.tasks, 1)), 0)
-        likelihood = _sums(counts, real_in_precision_of(counts, logs))
-        excluded = _sums(counts, (~possible).astype(counts.dtype))
-        fewest = excluded <= excluded.min(-1, keepdims=True) + 0.5  # integers but for rounding
-        shares = softmax(jnp.where(fewest, likelihood, -jnp.inf), -1)
-        tasks = real_in_precision_of(counts, self.tasks)
-        if tasks.ndim == 2:
-            return einsum("...k,km->...m", shares, tasks).astype(query.dtype)
-        return einsum("...k,kpm,...p->...m", shares, tasks, query)
+        counts = self._counts(features)
+        evidence, impossible = self._evidence(counts)
+        pool, alpha = (real_in_precision_of(counts, one) for one in (self.pool_share, self.concentration))
+        scores = evidence + log_or_minus_infinity(pool) - jnp.log(len(self.tasks))
+        prior = _log_marginal(counts, alpha, self.tasks.ndim - 1) + log_or_minus_infinity(1 - pool)
+        # a context that no task of the pool can have made is the prior's, unless that has no share
+        prior = prior[..., None] + _IMPOSSIBLE * impossible
+        shares = softmax(jnp.concatenate([scores, prior], -1), -1)
+        own = counts if self.tasks.ndim == 2 else einsum("...pm,...p->...m", counts, features.query)
+        own = own + alpha
+        expected = (own / own.sum(-1, keepdims=True)).astype(features.query.dtype)
+        return self._answers(shares[..., :-1], features.query) + shares[..., -1:] * expected
 
-    def _counts(self, features: NormalEquations) -> Array:
-        """Return what is counted for tasks of this shape: symbols, shape (…, m), or pairs, shape (…, p, m)."""
-        inputs, outputs = features.query.shape[-1], features.cross.shape[-2]
-        if self.tasks.shape[1:] not in ((outputs,), (inputs, outputs)):
-            raise ValueError(
-                f"tasks of shape {self.tasks.shape} do not fit {outputs} outputs of {inputs} inputs"
-            )
-        return (
-            symbol_counts(features) if self.tasks.ndim == 2 else jnp.swapaxes(pair_counts(features), -1, -2)
-        )
+
+def _log_marginal(counts: Array, alpha: Array, axes: int) -> Array:
+    """Return log p(context | α), the Dirichlet-multinomial probability of counts, shape (…, m) or (…, p, m): `axes` 1 or 2."""
+    size = counts.shape[-1]
+    entries = jnp.sum(gammaln(alpha + counts) - gammaln(alpha), -1)
+    rows = gammaln(size * alpha) - gammaln(size * alpha + counts.sum(-1))
+    return (entries + rows) if axes == 1 else (entries + rows).sum(-1)
 
 
 def _sums(counts: Array, of_tasks: Array) -> Array:
