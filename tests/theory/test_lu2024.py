@@ -130,6 +130,58 @@ def test_ridge_minimizes_its_objective():
         assert up > 0
 
 
+def drawn(dim, prompts, noise, examples=4):
+    """Prompts with tasks on the sphere, in NumPy."""
+    rng = np.random.default_rng(prompts)
+    w = rng.normal(size=(prompts, dim))
+    w *= dim**0.5 / np.linalg.norm(w, axis=1, keepdims=True)
+    x = rng.normal(size=(prompts, examples + 1, dim)) / dim**0.5
+    return x, np.einsum("nld,nd->nl", x, w) + noise**0.5 * rng.normal(size=(prompts, examples + 1))
+
+
+@pytest.mark.parametrize("prompts", [5, 12, 40])  # fewer than the 12 weights, as many, more
+def test_a_layer_fitted_to_prompts_is_at_the_least_of_its_ridge_loss(prompts):
+    x, y = drawn(3, prompts, 0.3)
+    gamma = lu2024.fitted(*lu2024.prompt_features(x, y), 0.2)
+
+    def loss(at):
+        total = 0.2 * prompts / 3 * np.sum(at**2)
+        for inputs, labels in zip(x, y, strict=True):
+            seen = zip(inputs[:-1], labels[:-1], strict=True)
+            f = [*(3 / 4 * sum(label * one for one, label in seen)), np.mean(labels[:-1] ** 2)]
+            total += (labels[-1] - inputs[-1] @ at @ f) ** 2
+        return total
+
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        step = 1e-2 * rng.normal(size=gamma.shape)
+        up, down = loss(gamma + step) - loss(gamma), loss(gamma - step) - loss(gamma)
+        assert up == pytest.approx(down, rel=1e-6) and up > 0  # exactly quadratic
+
+
+def test_without_a_penalty_fewer_prompts_than_weights_give_the_least_norm():
+    queries, features, labels = lu2024.prompt_features(*drawn(3, 7, 0.3))
+    h = np.einsum("nd,nf->ndf", queries, features).reshape(7, -1)
+    least = np.linalg.lstsq(h, labels, rcond=None)[0].reshape(3, 4)
+    np.testing.assert_allclose(lu2024.fitted(queries, features, labels, 1e-10), least, rtol=1e-6, atol=1e-8)
+
+
+def test_many_prompts_give_the_exact_minimum():
+    """The error of the fitted layer is above the least by p/n to first order: here 12/20000 of it, and at most twice that."""
+    exact = features(process(3, 0.3**0.5), 4, 0.3**0.5)
+    gamma = lu2024.fitted(*lu2024.prompt_features(*drawn(3, 20_000, 0.3)), 1e-8)
+    best = exact.error(exact.minimum)
+    assert 0 < exact.error(gamma) - best < 2 * 12 / 20_000 * best
+
+
+def test_prompts_of_another_shape_are_refused():
+    x, y = drawn(3, 5, 0.3)
+    with pytest.raises(ValueError, match=r"x and y must have shapes \(n, ℓ \+ 1, d\) and \(n, ℓ \+ 1\), got"):
+        lu2024.prompt_features(x, y[:, :-1])
+    with pytest.raises(ValueError, match="penalty"):
+        lu2024.fitted(*lu2024.prompt_features(x, y), 0)
+
+
 def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
     alpha, kappa, noise = 2.0, 0.5, 0.5
     gaps = []

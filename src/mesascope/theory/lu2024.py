@@ -251,6 +251,56 @@ def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) 
     return Features(np.column_stack([second, weighted]), gram, float(power))
 
 
+def prompt_features(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Return queries $x_q$, features $f = (\frac d\ell \sum_i y_i x_i, \frac1\ell \sum_i y_i^2)$ and labels of n prompts.
+
+    Args:
+        x: inputs, shape (n, ℓ + 1, d), the last one the query.
+        y: labels, shape (n, ℓ + 1).
+
+    Returns:
+        Shapes (n, d), (n, d + 1) and (n,).
+
+    Raises:
+        ValueError: arrays of other shapes.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.ndim != 3 or y.shape != x.shape[:2] or x.shape[1] < 2:
+        raise ValueError(
+            f"x and y must have shapes (n, ℓ + 1, d) and (n, ℓ + 1), got {x.shape} and {y.shape}"
+        )
+    examples, labels, dim = x[:, :-1], y[:, :-1], x.shape[2]
+    summed = np.einsum("nl,nld->nd", labels, examples) * dim / labels.shape[1]
+    return x[:, -1], np.column_stack([summed, (labels**2).mean(1)]), y[:, -1]
+
+
+def fitted(queries: np.ndarray, features: np.ndarray, labels: np.ndarray, penalty: Number) -> np.ndarray:
+    r"""Return the $\Gamma$ of the least $\sum (y_q - x_q^\top \Gamma f)^2 + \frac nd \lambda \|\Gamma\|^2$ over n prompts.
+
+    For $n \to \infty$ it is `Features.ridge_minimum`. The smaller of the two Gram matrices of $h = x_q \otimes f$ is solved.
+
+    Args:
+        queries: $x_q$, shape (n, d), as `prompt_features` returns them.
+        features: $f$, shape (n, d + 1).
+        labels: $y_q$, shape (n,).
+        penalty: $\lambda > 0$; the authors' program has 1e-8, for the least norm.
+
+    Returns:
+        Shape (d, d + 1).
+
+    Raises:
+        TypeError, ValueError: the penalty is not a finite number > 0.
+    """
+    count, dim = queries.shape
+    ridge = float(finite_positive("penalty", penalty)) * count / dim
+    h = (queries[:, :, None] * features[:, None, :]).reshape(count, -1)
+    if count < h.shape[1]:
+        gamma = h.T @ np.linalg.solve(h @ h.T + ridge * np.eye(count), labels)
+    else:
+        gamma = np.linalg.solve(h.T @ h + ridge * np.eye(h.shape[1]), h.T @ labels)
+    return gamma.reshape(dim, -1)
+
+
 def layer(gamma: np.ndarray) -> Construction:
     r"""Return the layer of linear attention that predicts $x_q^\top \Gamma f$, attending to examples with $\rho_t = \ell$.
 

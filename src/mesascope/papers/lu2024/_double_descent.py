@@ -18,18 +18,6 @@ _MORE = 4  # pools of the smaller dimension for one of the larger
 _PENALTY = 1e-8  # λ of the program (largetau.py:12)
 
 
-def _least_squares(prompts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-    """The Γ of least ½ Σ (y − x_qᵀ Γ f)² + ½ (n/d) λ ‖Γ‖², by the smaller of the two Gram matrices of h = x_q ⊗ f."""
-    x, f, y = prompts
-    h = (x[:, :, None] * f[:, None, :]).reshape(len(y), -1)
-    ridge = _PENALTY * len(y) / x.shape[1]
-    if len(h) < h.shape[1]:
-        gamma = h.T @ np.linalg.solve(h @ h.T + ridge * np.eye(len(h)), y)
-    else:
-        gamma = np.linalg.solve(h.T @ h + ridge * np.eye(h.shape[1]), h.T @ y)
-    return gamma.reshape(x.shape[1], -1)
-
-
 def _errors(dim: int, settings: _Descent) -> np.ndarray:
     """Exact errors on new tasks of layers that were fitted to n prompts, shape (ratios τ, pools).
 
@@ -44,7 +32,7 @@ def _errors(dim: int, settings: _Descent) -> np.ndarray:
         pool = pool_on_the_sphere(dim, size, settings.noise, int(rng.integers(2**32)))
         prompts = round(settings.cases[place[0]] * dim**2)
         drawn = draw_prompts(np.asarray(pool.table), examples, settings.noise, prompts, rng)
-        errors[place] = fresh.error(_least_squares(drawn))
+        errors[place] = fresh.error(theory.fitted(*drawn, _PENALTY))
     return errors
 
 
