@@ -137,6 +137,16 @@ def test_a_context_that_no_task_can_have_made_is_the_priors(name):
     assert len(met) > 2
 
 
+def test_one_impossible_symbol_after_a_long_context_leaves_the_pool_behind():
+    """However probable the rest of the context is under the pool."""
+    learner, length = BayesMixtureSymbols(np.eye(1, 20), 100.0, 0.9), 9000
+    sequence = [0] * length + [1]
+    counts = np.bincount(sequence, minlength=20)
+    found = by_position(learner, sequence, 20)
+    np.testing.assert_allclose(found[-1], (counts + 100) / (length + 1 + 20 * 100), rtol=1e-12)
+    assert found[-2][0] > 1 - 1e-9  # of the pool until then
+
+
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(3)])
 def test_the_unigram_posterior_adds_every_symbol_to_an_urn(alpha):
     for sequence in sequences(2).tolist():

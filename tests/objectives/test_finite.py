@@ -34,6 +34,11 @@ def test_it_is_the_mean_over_all_prompts(monkeypatch, model, batch):
     _finite.finite_objective.cache_clear()
 
 
+def test_it_is_the_loss_by_default():
+    exact = ms.Enumeration().objective(SET, TASK)(LAYER)
+    assert float(ms.population_loss(LAYER, SET, TASK)) == float(exact)
+
+
 def test_sampling_from_the_set_agrees():
     exact = float(ms.Enumeration().objective(SET, TASK)(LAYER))
     sampled = ms.MonteCarlo(samples=4000).objective(SET, TASK)(LAYER)

@@ -84,6 +84,13 @@ def test_a_pool_that_is_too_large_does_not_tell(tasks, memorizes):
         assert "cannot be told apart" in answer.headline
 
 
+@pytest.mark.slow
+def test_a_pool_of_too_many_tasks_says_what_was_not_compared():
+    pool = ms.SymbolPool(URNS, tasks=4097, seed=1)
+    answer = asked(MemorizingSymbols(pool.table), pool, learners=NAMES[:2])
+    assert any("memorizing was not compared: the pool has 4097 tasks" in one for one in answer.reasons)
+
+
 def test_learners_of_pools_of_symbols_need_one():
     of_pool = {"memorizing-symbols", "bayes-mixture-symbols"}
     assert set(learners_for(SMALL[URNS])) - set(learners_for(URNS)) == of_pool

@@ -8,6 +8,7 @@ from jax import Array
 
 from ._arithmetic import einsum, real_in_precision_of
 from ._checks import positive_number
+from ._counts import pair_counts
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
@@ -49,7 +50,6 @@ class DirichletPosterior(Learner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        n = features.n[..., None].astype(features.cross.real.dtype)
-        counts = n * einsum("...mp,...p->...m", features.cross, features.query)
+        counts = einsum("...mp,...p->...m", pair_counts(features), features.query)
         counts = counts + real_in_precision_of(counts, self.concentration)
         return counts / counts.sum(-1, keepdims=True)

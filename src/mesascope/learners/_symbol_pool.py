@@ -20,7 +20,6 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 _SUM_TOLERANCE = 1e-5  # rows that were made in single precision have sums that are 1 up to some of its roundings, 6e-8 each
-_IMPOSSIBLE = 1e4  # natural logarithms: beside it the evidence of any context is small
 _EXAMPLE_POOL = [
     [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25]],
     [[0.2, 0.7, 0.1], [0.6, 0.2, 0.2], [0.1, 0.3, 0.6]],
@@ -168,10 +167,10 @@ class BayesMixtureSymbols(_SymbolPoolLearner):
         evidence, impossible = self._evidence(counts)
         pool, alpha = (real_in_precision_of(counts, one) for one in (self.pool_share, self.concentration))
         scores = evidence + log_or_minus_infinity(pool) - jnp.log(len(self.tasks))
-        prior = _log_marginal(counts, alpha, self.tasks.ndim - 1) + log_or_minus_infinity(1 - pool)
         # a context that no task of the pool can have made is the prior's, unless that has no share
-        prior = prior[..., None] + _IMPOSSIBLE * impossible
-        shares = softmax(jnp.concatenate([scores, prior], -1), -1)
+        scores = jnp.where((impossible > 0.5) & (pool < 1), -jnp.inf, scores)
+        prior = _log_marginal(counts, alpha, self.tasks.ndim - 1) + log_or_minus_infinity(1 - pool)
+        shares = softmax(jnp.concatenate([scores, prior[..., None]], -1), -1)
         own = counts if self.tasks.ndim == 2 else einsum("...pm,...p->...m", counts, features.query)
         own = own + alpha
         expected = (own / own.sum(-1, keepdims=True)).astype(features.query.dtype)

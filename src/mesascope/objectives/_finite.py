@@ -43,7 +43,7 @@ class FiniteObjective(Objective):
         return Estimate(value, jnp.zeros_like(value))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)  # of at most 2 GiB each
 def finite_objective(process: TrainingSet, task: FewShot) -> FiniteObjective:
     """Return the objective of a training set."""
     with jax.ensure_compile_time_eval():

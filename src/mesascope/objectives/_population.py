@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.core import Estimate
+from mesascope.processes import TrainingSet
 
 from ._engine import Objective
-from ._engines import Engine, ExactMoments
+from ._engines import Engine, Enumeration, ExactMoments
 from ._sample_losses import Task, check_task
 
 
@@ -24,7 +25,7 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
         model: a model of sequences or prompts; the exact engines need linear attention.
         process: the process of the data, e.g. `DiagonalUnitary(law, dim)`.
         task: horizon T, or number of examples N, and weights w_t.
-        engine: the method to compute the expectation; by default `ExactMoments()`.
+        engine: the method to compute the expectation; by default `ExactMoments()`; on a `TrainingSet` `Enumeration()`.
 
     Returns:
         The value and its standard error (0 for exact engines). `.value` can be differentiated in the model's
@@ -38,6 +39,11 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
     return objective_of(model, process, task, engine)(model)
 
 
+def _exact_engine(process: Any) -> Engine:
+    """The engine by default."""
+    return Enumeration() if isinstance(process, TrainingSet) else ExactMoments()
+
+
 def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) -> Objective:
     """Return the objective of a process and task for a model, with all arguments checked.
 
@@ -45,7 +51,7 @@ def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) ->
         TypeError: `task` or `engine` has the wrong type, or the engine does not support the process.
     """
     check_task(process, task)
-    chosen = ExactMoments() if engine is None else engine
+    chosen = _exact_engine(process) if engine is None else engine
     if not isinstance(chosen, Engine):
         raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {engine!r}")
     return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))

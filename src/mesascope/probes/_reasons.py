@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from mesascope.learners import PreconditionedGradientDescent
+from mesascope.processes import Pool
 from mesascope.records import Beyond, Separation
 
 from ._identification import Ranked, Verdict
@@ -51,6 +53,14 @@ def reasons_of(
         shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
         lines += [shape] if shape else []
     return (*lines, *map(_separation_in_words, separated))
+
+
+def of_a_large_pool(process: Any) -> tuple[str, ...]:
+    """Return what was not compared, where the process is a pool of too many tasks."""
+    if not isinstance(process, Pool) or process.size <= process.max_compared:
+        return ()
+    most = f"memorizing was not compared: the pool has {process.size} tasks, and at most {process.max_compared} are"
+    return (f"{most}; a learner named here is not told apart from it",)
 
 
 def beyond_in_words(first: Ranked, beyond: Sequence[Beyond], tolerance: float) -> tuple[str, ...]:

@@ -91,7 +91,9 @@ class Pool(abc.ABC):
 
         with jax.enable_x64(True):
             arrays = jax.tree.leaves(jax.eval_shape(draw))
-            require_room(self.size, sum(prod(one.shape) * one.dtype.itemsize for one in arrays), "tasks")
+            require_room(
+                f"{self.size} tasks", sum(prod(one.shape) * one.dtype.itemsize for one in arrays), "tasks"
+            )
             with jax.ensure_compile_time_eval():  # the first use may be inside a trace
                 return jax.tree.map(np.asarray, draw())
 
@@ -113,12 +115,12 @@ class Pool(abc.ABC):
         return f"{type(self).__name__}(K={self.size}, {self.process.describe()})"
 
 
-def require_room(tasks: int, needed: int, *path: str) -> None:
-    """Refuse a pool that needs more bytes than are kept.
+def require_room(of: str, needed: int, *path: str) -> None:
+    """Refuse what needs more bytes than are kept, such as `16 tasks`.
 
     Raises:
         ValueError: more than 2 GiB.
     """
     if needed > _MAX_BYTES:
-        what = f"must take at most 2 GiB, {tasks} tasks take {needed / 2**30:.1f}; give fewer"
+        what = f"must take at most 2 GiB, {of} take {needed / 2**30:.1f}; give fewer"
         raise SpecError(what, *path)

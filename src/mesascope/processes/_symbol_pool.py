@@ -28,7 +28,7 @@ def _probabilities(value: Any) -> Samples | None:
         raise SpecTypeError(f"must be real numbers, got an array of {array.dtype}")
     if array.ndim not in (2, 3) or array.size == 0:
         raise SpecError(f"must have shape (K, S) or (K, S, S), got {array.shape}")
-    require_room(len(array), 8 * array.size)
+    require_room(f"{len(array)} tasks", 8 * array.size)
     if where := _first(~np.isfinite(array)):
         raise SpecError(f"must be finite, got {array[where]}; remove the task", *where)
     return Samples(array)

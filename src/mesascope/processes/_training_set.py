@@ -10,13 +10,13 @@ import numpy as np
 
 from ..core import integer_at_least, named_key
 from ..specs import Count, Seed, SpecError, kind, one_of, show
+from ._pool import require_room
 from ._process import PromptProcess, Prompts
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
-_MAX_BYTES = 2**31
-_CACHED = 8  # sets
+_CACHED = 2  # sets, each of at most 2 GiB
 
 
 @kind("training-set", process={"kind": "linear-regression", "dim": 5}, prompts=64)
@@ -80,8 +80,6 @@ def _drawn(given: TrainingSet, examples: int) -> Prompts:
 
     with jax.enable_x64(True):
         needed = sum(prod(one.shape) * one.dtype.itemsize for one in jax.eval_shape(draw))
-        if needed > _MAX_BYTES:
-            what = f"must take at most 2 GiB, {given.prompts} prompts take {needed / 2**30:.1f}; give fewer"
-            raise SpecError(what, "prompts")
+        require_room(f"{given.prompts} prompts", needed, "prompts")
         with jax.ensure_compile_time_eval():  # the first use may be inside a trace
             return Prompts(*(np.asarray(array) for array in draw()))  # type: ignore[arg-type]

@@ -262,9 +262,9 @@ def prompt_features(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
         Shapes (n, d), (n, d + 1) and (n,).
 
     Raises:
-        ValueError: arrays of other shapes.
+        TypeError, ValueError: arrays of other shapes, or not real and finite.
     """
-    x, y = np.asarray(x, float), np.asarray(y, float)
+    x, y = finite_reals("x", x), finite_reals("y", y)
     if x.ndim != 3 or y.shape != x.shape[:2] or x.shape[1] < 2:
         raise ValueError(
             f"x and y must have shapes (n, ℓ + 1, d) and (n, ℓ + 1), got {x.shape} and {y.shape}"
@@ -289,9 +289,18 @@ def fitted(queries: np.ndarray, features: np.ndarray, labels: np.ndarray, penalt
         Shape (d, d + 1).
 
     Raises:
-        TypeError, ValueError: the penalty is not a finite number > 0.
+        TypeError, ValueError: arrays of other shapes, or not real and finite; the penalty is not a finite number > 0.
     """
-    count, dim = queries.shape
+    queries, features, labels = (
+        finite_reals(name, one)
+        for name, one in (("queries", queries), ("features", features), ("labels", labels))
+    )
+    count, dim = queries.shape if queries.ndim == 2 else (0, 0)
+    if not count or features.shape != (count, dim + 1) or labels.shape != (count,):
+        raise ValueError(
+            "queries, features and labels must have shapes (n, d), (n, d + 1) and (n,), got "
+            f"{queries.shape}, {features.shape} and {labels.shape}"
+        )
     ridge = float(finite_positive("penalty", penalty)) * count / dim
     h = (queries[:, :, None] * features[:, None, :]).reshape(count, -1)
     if count < h.shape[1]:

@@ -20,7 +20,7 @@ def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     $$\hat w_k = \frac{\sum_i w^{(i)} \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}
     {\sum_i \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}, \qquad \hat y_k = \hat w_k^\top x_k.$$
 
-    $\hat w_1$ is the mean of the pool. It uses 8 bytes for every prompt, example and task.
+    $\hat w_1$ is the mean of the pool. It takes up to 40 bytes for every prompt, example and task.
 
     Args:
         tasks: $w^{(1)} \dots w^{(M)}$, shape (M, D).
@@ -41,8 +41,7 @@ def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
         raise ValueError(f"tasks must have shape (M, {x.shape[-1]}), a row for each task, got {pool.shape}")
     variance = float(finite_positive("noise_variance", noise_variance))
     answers = x @ pool.T  # (…, K, M)
-    after = np.cumsum((y[..., None] - answers) ** 2, -2)[..., :-1, :]
-    before = np.concatenate([np.zeros_like(answers[..., :1, :]), after], -2)
+    before = _sums_before((y[..., None] - answers) ** 2, -2)
     scores = np.exp((before.min(-1, keepdims=True) - before) / (2 * variance))
     return np.asarray((scores * answers).sum(-1) / scores.sum(-1))
 
@@ -69,8 +68,8 @@ def ridge(x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     """
     x, y = _prompts(x, y)
     variance = float(finite_positive("noise_variance", noise_variance))
-    seen = np.cumsum(x[..., :, None] * x[..., None, :], -3) - x[..., :, None] * x[..., None, :]
-    read = np.cumsum(y[..., None] * x, -2) - y[..., None] * x
+    seen = _sums_before(x[..., :, None] * x[..., None, :], -3)
+    read = _sums_before(y[..., None] * x, -2)
     weights = np.linalg.solve(seen + variance * np.eye(x.shape[-1]), read[..., None])[..., 0]
     return np.asarray((weights * x).sum(-1))
 
@@ -135,6 +134,13 @@ def threshold(sizes: Any, before: Any, after: Any) -> float:
     last = places[-1]
     share = above[last] / (above[last] - above[last + 1])
     return float(m[last] * (m[last + 1] / m[last]) ** share)
+
+
+def _sums_before(values: np.ndarray, axis: int) -> np.ndarray:
+    """The sums of all entries before each one; nothing is subtracted, which would lose digits."""
+    count = values.shape[axis]
+    sums = np.cumsum(np.take(values, range(count - 1), axis), axis)
+    return np.concatenate([np.zeros_like(np.take(values, [0], axis)), sums], axis)
 
 
 def _prompts(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -59,7 +59,7 @@ class Tested(Training):
     prompts: int = 2000
 
 
-PAPER_DIRECTION: dict[str, Any] = {
+FULL: dict[str, Any] = {
     "dim": 4,
     "sizes": (2, 16, 64, 512),
     "layers": 3,
