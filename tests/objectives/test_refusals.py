@@ -51,12 +51,13 @@ def test_models_other_than_linear_attention(engine):
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
 
+EXHAUSTIVE = "NextToken on DiagonalUnitary, and FewShot on a TrainingSet, not NextToken on OtherProcess"
 SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not NextToken on OtherProcess"
 
 
 @pytest.mark.parametrize(
     ("engine", "supported"),
-    [(ExactMoments(), SUPPORTED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
+    [(ExactMoments(), SUPPORTED), (Enumeration(), EXHAUSTIVE)],
     ids=["exact", "enumeration"],
 )
 def test_processes_that_an_engine_does_not_support(engine, supported):

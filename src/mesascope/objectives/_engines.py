@@ -77,7 +77,7 @@ class ExactMoments(Engine):
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
                 "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not "
-                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo, or on a TrainingSet Enumeration"
+                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
             )
         return exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from ..core import integer_at_least, named_key
+from ..core import integer_at_least, named_key, split_keys
 from ..specs import Count, Seed, SpecError, kind, one_of, show
 from ._pool import require_room
 from ._process import PromptProcess, Prompts
@@ -63,6 +63,7 @@ class TrainingSet(PromptProcess):
         import jax
         import jax.numpy as jnp
 
+        (key,) = split_keys(key, 1)
         place = jax.random.randint(key, (integer_at_least("batch", batch, 1),), 0, self.prompts)
         return Prompts(*(jnp.asarray(array, jnp.zeros(()).dtype)[place] for array in self.table(examples)))
 
