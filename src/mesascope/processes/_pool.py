@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,8 +16,6 @@ from ._samples import Samples
 from ._samples_file import read_samples
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jaxtyping import PRNGKeyArray
 
 _MAX_BYTES = 2**31
