@@ -140,7 +140,7 @@ def test_losses_are_reported_while_they_come():
     np.testing.assert_allclose([loss for _, loss in points], result["losses"])
     again = TrainSpec.model_validate(STEP).run()
     assert (result["loss"], result["loss_se"]) == (again.loss, again.loss_standard_error)
-    (panel,) = losses_figure(*zip(*points, strict=True)).panels
+    (panel,) = losses_figure(FewShot(4), *zip(*points, strict=True)).panels
     assert panel.traces[0].y == tuple(result["losses"])
 
 
