@@ -52,6 +52,7 @@ def test_the_flow_on_few_prompts_fits_them_and_is_worse_on_new_ones():
     on_set = ms.gradient_flow(start, few, task, engine=ms.Enumeration(), until=60.0)
     new = ms.ExactMoments().objective(PROCESS, task)
     on_all = ms.gradient_flow(start, PROCESS, task, until=60.0)
+    # exact losses of one seed: 0.30 and 8.2 of what they are compared with
     assert on_set.loss[-1] < 0.5 * float(ms.Enumeration().objective(few, task)(on_all.model))
     assert float(new(on_set.model)) > 1.1 * on_all.loss[-1]
 

@@ -151,7 +151,8 @@ def test_descriptions(name):
     assert text.startswith(f"{type(process).__name__}(")
     assert text.endswith(")")
     assert "\n" not in text
-    assert eval(repr(process), {**vars(processes), "Fraction": Fraction}) == process
+    names = {name: getattr(processes, name) for name in processes.__all__}
+    assert eval(repr(process), {**names, "Fraction": Fraction}) == process
 
 
 @every_process

@@ -13,6 +13,7 @@ import pytest
 from mesascope.core import named_key
 from mesascope.objectives import MonteCarlo, population_loss
 from mesascope.processes import MarkovChains, NextToken, SymbolPool, Urns
+from mesascope.specs import SpecError
 from sampled_means import draw
 
 COUNT = 20_000
@@ -158,3 +159,8 @@ def test_every_position_counts_in_the_loss():
 def test_refusals(kind, fields, error, message):
     with pytest.raises(error, match=f"^{kind.__name__} {message}"):
         kind(**fields)
+
+
+def test_tasks_that_take_too_much_memory_are_refused():
+    with pytest.raises(SpecError, match=r"symbols: must take at most 2 GiB, 2 tasks take 64\.0"):
+        MarkovChains(symbols=2**16).sample(jax.random.key(0), 3, 2)

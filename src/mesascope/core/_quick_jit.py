@@ -16,7 +16,7 @@ _OPTIONS = {
 
 
 def quick_jit(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Compile a function like `equinox.filter_jit`, in half of the time; results differ by rounding only.
+    """Compile a function like `equinox.filter_jit`, in less time; results differ by rounding only.
 
     Args:
         function: is not called inside of another compiled function: JAX allows options of its compiler outermost only.

@@ -20,6 +20,7 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 _SUM_TOLERANCE = 1e-5  # rows that were made in single precision have sums that are 1 up to some of its roundings, 6e-8 each
+_POOL = (("tasks", "probabilities_of_tasks"),)
 _EXAMPLE_POOL = [
     [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25]],
     [[0.2, 0.7, 0.1], [0.6, 0.2, 0.2], [0.1, 0.3, 0.6]],
@@ -73,7 +74,7 @@ class _SymbolPoolLearner(Learner):
 @learner(
     "memorizing-symbols",
     symbols=True,
-    of_process=(("tasks", "probabilities_of_tasks"),),
+    of_process=_POOL,
     family="bayes",
     tasks=100,
     flexibility=215,
@@ -119,7 +120,7 @@ class MemorizingSymbols(_SymbolPoolLearner):
     Scalar("concentration", 1e-3, 1e2),
     Scalar("pool_share", 0.05, 0.95, bounded=True),
     symbols=True,
-    of_process=(("tasks", "probabilities_of_tasks"),),
+    of_process=_POOL,
     extends=("memorizing-symbols", (("concentration", 1.0), ("pool_share", 1.0))),
     family="bayes",
     tasks=100,
@@ -169,7 +170,8 @@ class BayesMixtureSymbols(_SymbolPoolLearner):
         scores = evidence + log_or_minus_infinity(pool) - jnp.log(len(self.tasks))
         # a context that no task of the pool can have made is the prior's, unless that has no share
         scores = jnp.where((impossible > 0.5) & (pool < 1), -jnp.inf, scores)
-        prior = _log_marginal(counts, alpha, self.tasks.ndim - 1) + log_or_minus_infinity(1 - pool)
+        rows = _log_marginals(counts, alpha)
+        prior = (rows if self.tasks.ndim == 2 else rows.sum(-1)) + log_or_minus_infinity(1 - pool)
         shares = softmax(jnp.concatenate([scores, prior[..., None]], -1), -1)
         own = counts if self.tasks.ndim == 2 else einsum("...pm,...p->...m", counts, features.query)
         own = own + alpha
@@ -177,12 +179,11 @@ class BayesMixtureSymbols(_SymbolPoolLearner):
         return self._answers(shares[..., :-1], features.query) + shares[..., -1:] * expected
 
 
-def _log_marginal(counts: Array, alpha: Array, axes: int) -> Array:
-    """Return log p(context | α), the Dirichlet-multinomial probability of counts, shape (…, m) or (…, p, m): `axes` 1 or 2."""
-    size = counts.shape[-1]
+def _log_marginals(counts: Array, alpha: Array) -> Array:
+    """Return the logarithm of the Dirichlet-multinomial probability of each row of counts, shape (…, m) → (…)."""
+    total = counts.shape[-1] * alpha
     entries = jnp.sum(gammaln(alpha + counts) - gammaln(alpha), -1)
-    rows = gammaln(size * alpha) - gammaln(size * alpha + counts.sum(-1))
-    return (entries + rows) if axes == 1 else (entries + rows).sum(-1)
+    return entries + gammaln(total) - gammaln(total + counts.sum(-1))
 
 
 def _sums(counts: Array, of_tasks: Array) -> Array:

@@ -21,7 +21,7 @@ class MarkovChains(SymbolProcess):
     symbol is to be predicted.
 
     Args:
-        symbols: the number $S \ge 2$ of symbols.
+        symbols: the number $S$ of symbols, 2 … 65536; the transition matrices of a batch take at most 2 GiB.
         concentration: the parameter $\alpha$ of the Dirichlet prior, between 1e-30 and 1e30; 1 is uniform.
     """
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import abc
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ..core import named_key
 from ..specs import SpecError, error_path, show
+from ._draw_once import draw_once
 from ._samples import Samples
 from ._samples_file import read_samples
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
-
-_MAX_BYTES = 2**31
 
 
 class Pool(abc.ABC):
@@ -75,26 +71,18 @@ class Pool(abc.ABC):
             ValueError: they need more than 2 GiB.
         """
         given = getattr(self, self.given)
-        return self._drawn() if given is None else given.table.reshape(self._given_shape)
+        if given is not None:
+            return given.table.reshape(self._given_shape)
+
+        def draw() -> Any:
+            return self.process.draw_tasks(named_key(self.seed, self.kind), self.size)
+
+        return draw_once(draw, f"{self.size} tasks", "tasks")
 
     @property
     @abc.abstractmethod
     def _given_shape(self) -> tuple[int, ...]:
         """The shape of given tasks, with the first axis K."""
-
-    def _drawn(self) -> Any:
-        import jax
-
-        def draw() -> Any:
-            return self.process.draw_tasks(named_key(self.seed, self.kind), self.size)
-
-        with jax.enable_x64(True):
-            arrays = jax.tree.leaves(jax.eval_shape(draw))
-            require_room(
-                f"{self.size} tasks", sum(prod(one.shape) * one.dtype.itemsize for one in arrays), "tasks"
-            )
-            with jax.ensure_compile_time_eval():  # the first use may be inside a trace
-                return jax.tree.map(np.asarray, draw())
 
     def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
         """Draw tasks of the pool, independently and with equal probabilities."""
@@ -112,14 +100,3 @@ class Pool(abc.ABC):
     def describe(self) -> str:
         """Return e.g. `TaskPool(K=16, LinearRegression(dim=5, z ~ Gaussian(scale=1)))`."""
         return f"{type(self).__name__}(K={self.size}, {self.process.describe()})"
-
-
-def require_room(of: str, needed: int, *path: str) -> None:
-    """Refuse what needs more bytes than are kept, such as `16 tasks`.
-
-    Raises:
-        ValueError: more than 2 GiB.
-    """
-    if needed > _MAX_BYTES:
-        what = f"must take at most 2 GiB, {of} take {needed / 2**30:.1f}; give fewer"
-        raise SpecError(what, *path)

@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from ..specs import Count, Seed, SpecError, SpecTypeError, as_list, checked_at, kind, one_of, real, rows
+from ._draw_once import require_room
 from ._empirical import FileField
-from ._pool import Pool, require_room
+from ._pool import Pool
 from ._probabilities import SUM_TOLERANCE
 from ._samples import Samples
 from ._symbol_process import SymbolProcess

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import abc
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core import integer_at_least, split_keys
 from ..specs import Data
+from ._draw_once import require_room
 from ._process import SequenceProcess
 
 if TYPE_CHECKING:
@@ -54,5 +56,6 @@ class SymbolProcess(SequenceProcess):
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
+        require_room(f"{batch} tasks", 8 * batch * prod(self.task_shape or ()), "symbols")
         task_key, symbol_key = split_keys(key)
         return self.sequences_of(symbol_key, self.draw_tasks(task_key, batch), horizon)

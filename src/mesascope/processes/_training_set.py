@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import TYPE_CHECKING, Annotated
-
-import numpy as np
 
 from ..core import integer_at_least, named_key, split_keys
 from ..specs import Count, Seed, SpecError, kind, one_of, show
-from ._pool import require_room
+from ._draw_once import draw_once
 from ._process import PromptProcess, Prompts
 
 if TYPE_CHECKING:
@@ -74,13 +71,8 @@ class TrainingSet(PromptProcess):
 
 @lru_cache(_CACHED)
 def _drawn(given: TrainingSet, examples: int) -> Prompts:
-    import jax
-
     def draw() -> Prompts:
         return given.process.sample(named_key(given.seed, given.kind), examples, given.prompts)
 
-    with jax.enable_x64(True):
-        needed = sum(prod(one.shape) * one.dtype.itemsize for one in jax.eval_shape(draw))
-        require_room(f"{given.prompts} prompts", needed, "prompts")
-        with jax.ensure_compile_time_eval():  # the first use may be inside a trace
-            return Prompts(*(np.asarray(array) for array in draw()))  # type: ignore[arg-type]
+    drawn: Prompts = draw_once(draw, f"{given.prompts} prompts", "prompts")
+    return drawn

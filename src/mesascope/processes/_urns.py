@@ -20,7 +20,7 @@ class Urns(SymbolProcess):
     best prediction of every next symbol is `UnigramPosterior`.
 
     Args:
-        symbols: the number $S \ge 2$ of symbols.
+        symbols: the number $S$ of symbols, 2 … 65536.
         concentration: the parameter $\alpha$ of the Dirichlet prior, between 1e-30 and 1e30; 1 is uniform.
     """
 
