@@ -8,7 +8,6 @@ from jax import Array
 
 from ._arithmetic import einsum, real_in_precision_of
 from ._checks import positive_number
-from ._counts import pair_counts
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
@@ -50,6 +49,8 @@ class DirichletPosterior(Learner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        counts = einsum("...mp,...p->...m", pair_counts(features), features.query)
+        # not `pair_counts`: inputs that were rotated by unitary matrices may be complex
+        n = features.n[..., None].astype(features.cross.real.dtype)
+        counts = n * einsum("...mp,...p->...m", features.cross, features.query)
         counts = counts + real_in_precision_of(counts, self.concentration)
         return counts / counts.sum(-1, keepdims=True)
