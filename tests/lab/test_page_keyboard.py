@@ -8,6 +8,8 @@ from lab_page import FIGURES, end_of_flow, wait_for_text, wait_until_drawn, writ
 FOCUSED = """
 async () => {
   for (const _ of [1, 2]) await new Promise(requestAnimationFrame); // until it is drawn
+  const transitions = document.getAnimations().filter((one) => one instanceof CSSTransition);
+  await Promise.allSettled(transitions.map((one) => one.finished));
   const looks = (one) => {
     const around = one.closest(".q-field, .q-btn, .q-item, .q-slider, .q-tab") || one;
     const parts = [around, ...around.querySelectorAll("*")];
