@@ -171,17 +171,17 @@ def memorizing(x, y, q, noise):
     return sum(p * (w @ q) for p, w in zip(shares / shares.sum(), POOL, strict=True))
 
 
-def mixture(x, y, q, noise, share):
-    """The prior N(0, I) has the marginal N(0, X X* + σ² I) of the labels, of every output."""
+def mixture(x, y, q, noise, share, prior=None):
+    """The prior N(0, P) has the marginal N(0, X P X* + σ² I) of the labels, of every output."""
     scale = 1.0 if np.iscomplexobj(y) else 0.5
-    marginal = x @ x.conj().T / noise + np.eye(len(x))
+    prior = np.eye(x.shape[1]) if prior is None else prior
+    marginal = x @ prior @ x.conj().T / noise + np.eye(len(x))
     fitted = np.sum(y.conj() * np.linalg.solve(marginal, y)).real / noise
     gaussian = -scale * (fitted + y.shape[1] * np.linalg.slogdet(marginal)[1])
     found = np.append(scores(x, y, noise) + np.log(share / len(POOL)), gaussian + np.log(1 - share))
     shares = np.exp(found - found.max())
     pool = sum(p * (w @ q) for p, w in zip(shares, POOL, strict=False))
-    ridge = weighted_ridge(x, y, q, np.ones(len(x)), noise)
-    return (pool + shares[-1] * ridge) / shares.sum()
+    return (pool + shares[-1] * posterior(x, y, q, prior, noise)) / shares.sum()
 
 
 def posterior(x, y, q, prior, noise):
@@ -268,6 +268,7 @@ CASES = [
     (Memorizing(POOL, 0.8), lambda *a: memorizing(*a, 0.8)),
     (Memorizing(POOL, 0.0), lambda *a: memorizing(*a, 1e-9)),  # the limit of small noise
     (BayesMixture(POOL, 0.8, 0.7), lambda *a: mixture(*a, 0.8, 0.7)),
+    (BayesMixture(POOL, 0.8, 0.7, PRIOR), lambda *a: mixture(*a, 0.8, 0.7, PRIOR)),
 ]
 
 

@@ -17,6 +17,7 @@ from mesascope.learners import (
     Lasso,
     LastToken,
     LeastSquares,
+    Memorizing,
     Momentum,
     NearestNeighbours,
     Nesterov,
@@ -220,6 +221,17 @@ def test_without_noise_the_posterior_interpolates_with_minimum_norm_of_the_prior
     np.testing.assert_allclose(
         predictions(PosteriorMean(root @ root, 0.0), x, y, queries)[-1], expected, rtol=1e-11
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_without_noise_a_large_task_hides_no_difference_of_the_others(dtype):
+    """Of (1, 0), (0.95, 0) and a task of any size the first has the exact labels: the limit of small noise is its answer."""
+    large = 30.0 if dtype is np.float32 else 1e8
+    pool = np.array([[1.0, 0.0], [0.95, 0.0], [large, 0.0]])
+    x = np.array([[1.0, 0.5], [-0.7, 0.2], [1.3, -0.4]], dtype)
+    queries = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], dtype)
+    found = predictions(Memorizing(pool, 0.0), x, x[:, :1], queries)
+    assert found[-1, 0] == 1.0
 
 
 def test_the_posterior_mean_has_the_smallest_error():

@@ -9,6 +9,7 @@ from mesascope.learners import (
     LeastSquares,
     Memorizing,
     MemorizingSymbols,
+    PosteriorMean,
     Ridge,
     UnigramPosterior,
     predictions,
@@ -27,7 +28,8 @@ def asked(learner, process=POOL, **settings):
         padded = np.concatenate([y, np.zeros((len(y), 1))], 1)
         return np.asarray(predictions(learner, *prompt_examples(x, padded)))[:, -1, 0]
 
-    return identify(model, process, TASK, tasks=200, learners=NAMES, interface="context", **settings)
+    settings = {"learners": NAMES} | settings
+    return identify(model, process, TASK, tasks=200, interface="context", **settings)
 
 
 @pytest.mark.slow
@@ -47,6 +49,26 @@ def test_learners_of_pools_are_named(learner, name):
         if key == "tasks":
             assert key not in answer.ranking[0].hyperparameters  # the process has them
         np.testing.assert_allclose(found[key], value, rtol=1e-3)  # as accurate as fits are
+
+
+@pytest.mark.slow
+def test_learners_that_generalize_have_the_prior_of_the_process():
+    prior = [[4.0, 0.0], [0.0, 0.1]]
+    pool = ms.TaskPool(ms.LinearRegression(dim=2, prior=prior, noise=0.5), tasks=6, seed=1)
+    answer = asked(PosteriorMean(prior, 0.25), pool, learners=[*NAMES, "posterior-mean"])
+    assert (answer.verdict, answer.ranking[0].learner) == ("identified", "posterior-mean")
+    assert answer.ranking[0].hyperparameters == pytest.approx({"noise_variance": 0.25}, rel=1e-3)
+    mixture = asked(BayesMixture(pool.table, 0.25, 0.4, prior), pool)
+    assert mixture.ranking[0].hyperparameters == pytest.approx(
+        {"noise_variance": 0.25, "pool_share": 0.4}, rel=1e-3
+    )
+
+
+def test_without_noise_the_variance_of_memorizing_says_nothing():
+    pool = ms.TaskPool(ms.LinearRegression(dim=2), tasks=3)
+    answer = asked(Ridge(0.5), pool, learners=["ridge", "memorizing"], search=False)
+    assert "the labels have no noise" in answer.reasons[-1]
+    assert "no noise" not in str(asked(Ridge(0.5), learners=["ridge", "memorizing"], search=False))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,20 @@ def positive_number(name: str, value: Any) -> Array:
     return _checked(name, value, finite_positive)
 
 
+def positive_noise(value: Any) -> Array:
+    """Return a noise variance > 0 as a real array without axes.
+
+    Raises:
+        TypeError, ValueError: for anything else; for 0 with the fix.
+    """
+    if concrete(value) and not isinstance(value, bool) and jnp.ndim(value) == 0 and value == 0:
+        raise ValueError(
+            "noise_variance must be greater than 0: without noise no task explains the labels of another one; give a small "
+            "one, such as 1e-6"
+        )
+    return positive_number("noise_variance", value)
+
+
 def share(name: str, value: Any) -> Array:
     """Return a number from 0 to 1 as a real array without axes.
 

@@ -82,6 +82,7 @@ class Fitting:
         fixed: other hyperparameters, which are not fitted.
         of_process: hyperparameters that are attributes of the process of the data, as pairs (hyperparameter, attribute): models
             are compared with the learner on processes that have them all.
+        of_process_if_any: the same for hyperparameters that have another value where the process lacks the attribute.
         tasks: the number of tasks in the final fit; fewer if predictions are expensive.
         make: builds the learner from the hyperparameters by name; by default the class.
         extends: the id of a special case of it, and the hyperparameters with which it is that. A fit starts from it too, and
@@ -96,6 +97,7 @@ class Fitting:
     largest: int = 1
     fixed: tuple[tuple[str, Any], ...] = ()
     of_process: tuple[tuple[str, str], ...] = ()
+    of_process_if_any: tuple[tuple[str, str], ...] = ()
     tasks: int = 400  # thousands of numbers for at most two scalars
     make: Callable[..., Any] | None = None
     extends: tuple[str, tuple[tuple[str, float], ...]] | None = None

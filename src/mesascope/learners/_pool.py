@@ -11,10 +11,11 @@ from jax.nn import softmax
 from mesascope.core import concrete, finite_array
 
 from ._arithmetic import einsum, log_or_minus_infinity, real_in_precision_of
-from ._checks import nonnegative_number, positive_number, share
+from ._checks import nonnegative_number, positive_noise, share
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
+from ._posterior_mean import checked_prior, in_prior_units
 
 _NOISE = Scalar("noise_variance", 1e-3, 1e3, power=1)
 _POOL = (("tasks", "weights_of_tasks"),)
@@ -35,8 +36,8 @@ class _PoolLearner(Learner):
         """No: the tasks of the pool are fixed."""
         return False
 
-    def _evidence(self, features: NormalEquations) -> Array:
-        """Return σ² log p(y | W_k), but for a part without k, shape (…, K)."""
+    def _evidence(self, features: NormalEquations) -> tuple[Array, Array]:
+        """Return σ² log p(y | W_k), but for a part without k, and the size of its terms; shapes (…, K)."""
         shape = (features.cross.shape[-2], features.query.shape[-1])
         if self.tasks.shape[1:] != shape:
             raise ValueError(
@@ -45,7 +46,8 @@ class _PoolLearner(Learner):
         tasks = real_in_precision_of(features.query, self.tasks)
         fitted = einsum("kmi,...mi->...k", tasks, features.cross).real
         power = einsum("kmi,...ij,kmj->...k", tasks, features.gram, tasks).real
-        return _weight(features) * features.n[..., None] * (2 * fitted - power)
+        scale = _weight(features) * features.n[..., None]
+        return scale * (2 * fitted - power), scale * (2 * jnp.abs(fitted) + power)
 
     def _answers(self, query: Array) -> Array:
         """Return W_k q, shape (…, K, m)."""
@@ -93,12 +95,15 @@ class Memorizing(_PoolLearner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        evidence = self._evidence(features)
+        evidence, sizes = self._evidence(features)
         variance = real_in_precision_of(evidence, self.noise_variance)
         noisy = softmax(evidence / jnp.where(variance > 0, variance, 1), -1)
-        # equal but for the rounding of sums of this size
-        rounding = 64 * jnp.finfo(evidence.dtype).eps * jnp.abs(evidence).max(-1, keepdims=True)
-        nearest = (evidence >= evidence.max(-1, keepdims=True) - rounding).astype(evidence.dtype)
+        best = jnp.argmax(evidence, -1, keepdims=True)
+        # equal but for the rounding of the sums of the two
+        rounding = (
+            64 * jnp.finfo(evidence.dtype).eps * jnp.maximum(sizes, jnp.take_along_axis(sizes, best, -1))
+        )
+        nearest = (evidence >= jnp.take_along_axis(evidence, best, -1) - rounding).astype(evidence.dtype)
         shares = jnp.where(variance > 0, noisy, nearest / nearest.sum(-1, keepdims=True))
         return einsum("...k,...km->...m", shares, self._answers(features.query))
 
@@ -109,47 +114,52 @@ class Memorizing(_PoolLearner):
     Scalar("pool_share", 0.05, 0.95, bounded=True),
     of_process=_POOL,
     extends=("memorizing", (("pool_share", 1.0),)),
+    of_process_if_any=(("prior", "task_covariance"),),
     family="bayes",
     tasks=100,
     flexibility=205,
     example={"tasks": _EXAMPLE_POOL, "noise_variance": 0.3, "pool_share": 0.6},
 )
 class BayesMixture(_PoolLearner):
-    r"""The posterior mean if the task is one of a pool with probability $\pi$, and else drawn from $N(0, I)$.
+    r"""The posterior mean if the task is one of a pool with probability $\pi$, and else drawn from $N(0, \Sigma)$.
 
     $$\hat y = \rho\, \hat y_{\text{pool}} + (1 - \rho)\, \hat y_{\text{ridge}}, \qquad
-    \frac{\rho}{1 - \rho} = \frac{\pi}{1 - \pi} \cdot \frac{\frac1K \sum_k p(y \mid w_k)}{p(y \mid N(0, I))},$$
+    \frac{\rho}{1 - \rho} = \frac{\pi}{1 - \pi} \cdot \frac{\frac1K \sum_k p(y \mid w_k)}{p(y \mid N(0, \Sigma))},$$
 
-    with $\hat y_{\text{pool}}$ of `Memorizing` and ridge regression with penalty $\sigma^2$. For $\pi = 1$ it memorizes, for
-    $\pi = 0$ it generalizes.
+    with $\hat y_{\text{pool}}$ of `Memorizing` and $\hat y_{\text{ridge}}$ of `PosteriorMean`. For $\pi = 1$ it memorizes,
+    for $\pi = 0$ it generalizes. The covariance of the prior is that of the process; on the sphere $\Sigma = I$ stands in.
 
     Args:
         tasks: $W_1 \dots W_K$, shape (K, m, p), or (K, p) for one output.
         noise_variance: $\sigma^2 > 0$.
         pool_share: $\pi$, from 0 to 1.
+        prior: $\Sigma$, as for `PosteriorMean`.
 
     Raises:
         TypeError, ValueError: `tasks` is no such real array or does not fit the data; `noise_variance` is not a finite
-            number > 0, `pool_share` none from 0 to 1.
+            number > 0, `pool_share` none from 0 to 1, `prior` no such matrix.
     """
 
     tasks: Array
     noise_variance: Array
     pool_share: Array
+    prior: Array
 
-    def __init__(self, tasks: Any, noise_variance: Any, pool_share: Any):
+    def __init__(self, tasks: Any, noise_variance: Any, pool_share: Any, prior: Any = 1.0):
         self.tasks = _checked_tasks(tasks)
-        self.noise_variance = positive_number("noise_variance", noise_variance)
+        self.noise_variance = positive_noise(noise_variance)
         self.pool_share = share("pool_share", pool_share)
+        self.prior = checked_prior(prior)
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        evidence = self._evidence(features)
+        evidence, _ = self._evidence(features)
         variance, pool = (
             real_in_precision_of(evidence, one) for one in (self.noise_variance, self.pool_share)
         )
-        total = features.n[..., None, None] * features.gram / variance
-        linear = features.n[..., None, None] * features.cross / variance  # (…, m, p)
+        standard = in_prior_units(features, self.prior)
+        total = features.n[..., None, None] * standard.gram / variance
+        linear = features.n[..., None, None] * standard.cross / variance  # (…, m, p)
         precision = total + jnp.eye(total.shape[-1], dtype=total.dtype)
         mean = jnp.linalg.solve(jnp.swapaxes(precision, -1, -2), jnp.swapaxes(linear, -1, -2))  # Wᵀ
         explained = jnp.sum(linear.conj() * jnp.swapaxes(mean, -1, -2), (-2, -1)).real
@@ -157,7 +167,7 @@ class BayesMixture(_PoolLearner):
         gaussian = _weight(features) * (explained - spread) + log_or_minus_infinity(1 - pool)
         scores = evidence / variance + log_or_minus_infinity(pool) - jnp.log(len(self.tasks))
         shares = softmax(jnp.concatenate([scores, gaussian[..., None]], -1), -1)
-        ridge = einsum("...im,...i->...m", mean, features.query)
+        ridge = einsum("...im,...i->...m", mean, standard.query)
         answers = jnp.concatenate([self._answers(features.query), ridge[..., None, :]], -2)
         return einsum("...k,...km->...m", shares, answers)
 

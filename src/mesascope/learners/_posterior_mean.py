@@ -23,6 +23,7 @@ from ._spectrum import Spectrum
     "posterior-mean",
     Scalar("noise_variance", 1e-3, 1e3, power=1),
     fixed=(("prior", 1.0),),
+    of_process_if_any=(("prior", "task_covariance"),),
     family="least-squares",
     flexibility=130,
     example={"prior": 1.0, "noise_variance": 0.3},
@@ -52,7 +53,7 @@ class PosteriorMean(Learner):
     noise_variance: Array
 
     def __init__(self, prior: Any, noise_variance: Any):
-        self.prior = _checked_prior(prior)
+        self.prior = checked_prior(prior)
         self.noise_variance = nonnegative_number("noise_variance", noise_variance)
 
     @property
@@ -62,21 +63,30 @@ class PosteriorMean(Learner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        p = features.query.shape[-1]
-        if self.prior.ndim and self.prior.shape[-1] != p:
-            raise ValueError(f"prior of shape {self.prior.shape} does not fit inputs of {p} entries")
-        prior = in_precision_of(features.query, self.prior)
-        root = jnp.linalg.cholesky(prior) if prior.ndim else jnp.sqrt(prior) * jnp.eye(p, dtype=prior.dtype)
-        transformed = NormalEquations(
-            features.n,
-            einsum("ji,...jk,kl->...il", root.conj(), features.gram, root),
-            einsum("...mi,ij->...mj", features.cross, root),
-            einsum("ji,...j->...i", root.conj(), features.query),
-        )
-        return Ridge(self.noise_variance).respond(Spectrum.of_equations(transformed))
+        return Ridge(self.noise_variance).respond(Spectrum.of_equations(in_prior_units(features, self.prior)))
 
 
-def _checked_prior(value: Any) -> Array:
+def in_prior_units(features: NormalEquations, prior: Array) -> NormalEquations:
+    r"""Return the normal equations and the query for inputs $L^* x$, $\Sigma = L L^*$, in which the prior is $N(0, I)$.
+
+    Raises:
+        ValueError: the prior does not fit the inputs.
+    """
+    p = features.query.shape[-1]
+    if prior.ndim and prior.shape[-1] != p:
+        raise ValueError(f"prior of shape {prior.shape} does not fit inputs of {p} entries")
+    prior = in_precision_of(features.query, prior)
+    root = jnp.linalg.cholesky(prior) if prior.ndim else jnp.sqrt(prior) * jnp.eye(p, dtype=prior.dtype)
+    return NormalEquations(
+        features.n,
+        einsum("ji,...jk,kl->...il", root.conj(), features.gram, root),
+        einsum("...mi,ij->...mj", features.cross, root),
+        einsum("ji,...j->...i", root.conj(), features.query),
+    )
+
+
+def checked_prior(value: Any) -> Array:
+    """Return a positive definite matrix, or a number > 0, as an array."""
     prior = finite_array("prior", value)
     if prior.ndim not in (0, 2) or (prior.ndim == 2 and prior.shape[0] != prior.shape[1]):
         raise ValueError(f"prior must be a number or a square matrix, got shape {prior.shape}")

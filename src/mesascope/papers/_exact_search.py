@@ -17,10 +17,11 @@ from ._minimized import Best, Minimum, best_of, minimized
 
 
 class BestLayer(NamedTuple):
-    """The best of many searches, and the model there."""
+    """The best of many searches, the model there, and the models of all searches that reached the best value."""
 
     model: PromptModel
     best: Best
+    models: tuple[PromptModel, ...]
 
 
 def best_layer(
@@ -38,8 +39,8 @@ def best_layer(
     Raises:
         UnsettledError: fewer than three starts reach the best value.
     """
-    models = list(starts)
-    weights, rest = eqx.partition(models[0], eqx.is_inexact_array)
+    given = list(starts)
+    weights, rest = eqx.partition(given[0], eqx.is_inexact_array)
     _, rebuilt = ravel_pytree(weights)
 
     def model_of(vector: Any) -> PromptModel:
@@ -52,5 +53,6 @@ def best_layer(
         vector = np.asarray(ravel_pytree(eqx.filter(start, eqx.is_inexact_array))[0])
         return minimized(loss, vector, largest_slope, gtol=largest_slope / 100, maxiter=5000)
 
-    best = best_of(search, models, nearness)
-    return BestLayer(model_of(jax.numpy.asarray(best.point)), best)
+    best = best_of(search, given, nearness)
+    found = tuple(model_of(jax.numpy.asarray(point)) for point in best.points)
+    return BestLayer(found[0], best, found)

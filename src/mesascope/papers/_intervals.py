@@ -35,6 +35,27 @@ def mean_interval(values: Any, level: float = 0.95) -> tuple[float, list[float]]
     return center, [center - half, center + half]
 
 
+def median_interval(values: Any, level: float = 0.95) -> tuple[float, list[float]]:
+    """The median of independent numbers, and the narrowest pair of order statistics around it that has at least the level.
+
+    The interval [x_(k), x_(n+1−k)] holds the median with probability 1 − 2 P(B < k), B binomial with n tries of ½, for every
+    distribution: also where rare numbers are so large that they decide the mean.
+
+    Args:
+        values: shape (n,).
+        level: strictly between 0 and 1.
+
+    Raises:
+        UnsettledError: there are so few numbers that not even all of them have the level.
+    """
+    found = np.sort(np.asarray(values, float))
+    count = len(found)
+    ranks = [k for k in range(1, count // 2 + 1) if 1 - 2 * scipy.stats.binom.cdf(k - 1, count, 0.5) >= level]
+    if not ranks:
+        raise UnsettledError(f"the median of {count} numbers has no interval of level {level}; take more")
+    return float(np.median(found)), [float(found[ranks[-1] - 1]), float(found[-ranks[-1]])]
+
+
 def mean_intervals(values: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, list[float]]]:
     """`mean_interval` of several numbers: name → mean, and name → interval."""
     found = {name: mean_interval(one) for name, one in values.items()}

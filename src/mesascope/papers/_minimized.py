@@ -29,6 +29,7 @@ class Best(NamedTuple):
         reached: searches that ended at this value.
         starts: searches in all.
         values: where each of them ended, sorted; those that did not come to an end are left out.
+        points: where those that reached the best value ended, each of shape (n,): they may be different minima.
     """
 
     point: np.ndarray
@@ -36,6 +37,7 @@ class Best(NamedTuple):
     reached: int
     starts: int
     values: tuple[float, ...]
+    points: tuple[np.ndarray, ...]
 
 
 REACHED = 3  # starts that have to end at the best value, so that it is not found by chance
@@ -67,7 +69,8 @@ def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: f
     if reached < REACHED:
         best = f"the least value {values[0]:.6g}" if values else "an end"
         raise UnsettledError(f"{reached} of {count} searches reach {best}; {REACHED} have to")
-    return Best(found[0].point, found[0].value, reached, count, values)
+    points = tuple(one.point for one in found[:reached])
+    return Best(found[0].point, found[0].value, reached, count, values, points)
 
 
 def inside(values: Any) -> tuple[int, ...]:

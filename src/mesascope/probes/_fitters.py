@@ -53,8 +53,11 @@ def _fitter(kind: Any, process: Any) -> AnyFitter:
         return ConstantFitter()
     if kind is PreconditionedGradientDescent:
         return PreconditionedFitter()
-    given = {name: jnp.asarray(getattr(process, attribute)) for name, attribute in kind.fitting.of_process}
-    return Fitter(kind, kind.fitting, given)
+    how = kind.fitting
+    found = {
+        name: getattr(process, attribute, None) for name, attribute in how.of_process + how.of_process_if_any
+    }
+    return Fitter(kind, how, {name: jnp.asarray(value) for name, value in found.items() if value is not None})
 
 
 def with_special_cases(

@@ -155,7 +155,9 @@ class Identification:
 
 def plain_hyperparameters(learner: Learner) -> dict[str, Any]:
     """Return hyperparameters as numbers and nested lists, without those that are None or that the process of the data has."""
-    given = {name for name, _ in learner.fitting.of_process}
+    how = learner.fitting
+    given = {name for name, _ in how.of_process}
+    given |= {name for name, _ in how.of_process_if_any if np.ndim(getattr(learner, name))}
     fitted = {k: v for k, v in learner.hyperparameters.items() if v is not None and k not in given}
     return {k: np.asarray(v).tolist() for k, v in fitted.items()}
 

@@ -24,7 +24,7 @@ from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
 from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample, sampled
-from ._reasons import beyond_in_words, of_a_large_pool, reasons_of
+from ._reasons import beyond_in_words, of_a_large_pool, of_a_pool_without_noise, reasons_of
 from ._separation import Differences, Place
 from ._settings import informative_setting, settings_beyond
 
@@ -72,7 +72,7 @@ class Inquiry:
         ranking = self._ranking(found.fitted, judgement, groups)
         verdict = self._verdict(groups, ranking)
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
-        reasons += of_a_large_pool(self._process)
+        reasons += of_a_large_pool(self._process) + of_a_pool_without_noise(self._process, ranking)
         beyond: tuple[Beyond, ...] = ()
         if search:
             self._report("ask beyond its data")

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mesascope.learners import PreconditionedGradientDescent
-from mesascope.processes import Pool
+from mesascope.learners import Memorizing, PreconditionedGradientDescent
+from mesascope.processes import Pool, TaskPool
 from mesascope.records import Beyond, Separation
 
 from ._identification import Ranked, Verdict
@@ -61,6 +61,18 @@ def of_a_large_pool(process: Any) -> tuple[str, ...]:
         return ()
     most = f"memorizing was not compared: the pool has {process.size} tasks, and at most {process.max_compared} are"
     return (f"{most}; a learner named here is not told apart from it",)
+
+
+def of_a_pool_without_noise(process: Any, ranking: Sequence[Ranked]) -> tuple[str, ...]:
+    """Return what stands for a posterior that is not defined, where labels have no noise."""
+    if not isinstance(process, TaskPool) or getattr(process.process, "noise", None) != 0:
+        return ()
+    if not any(entry.learner == Memorizing.name for entry in ranking):
+        return ()
+    return (
+        "the labels have no noise, so that the posterior over the pool is its nearest task: the noise variance of memorizing "
+        "is only small, and its number says nothing",
+    )
 
 
 def beyond_in_words(first: Ranked, beyond: Sequence[Beyond], tolerance: float) -> tuple[str, ...]:

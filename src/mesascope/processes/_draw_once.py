@@ -10,7 +10,8 @@ import numpy as np
 
 from ..specs import SpecError
 
-_MAX_BYTES = 2**31
+MAX_NUMBERS = 2**28
+"""Numbers that are kept, in double precision: 2 GiB."""
 
 
 def draw_once(draw: Callable[[], Any], of: str, *path: str) -> Any:
@@ -44,6 +45,6 @@ def require_room(of: str, needed: int, *path: str) -> None:
     Raises:
         ValueError: more than 2 GiB.
     """
-    if needed > _MAX_BYTES:
+    if needed > 8 * MAX_NUMBERS:
         what = f"must take at most 2 GiB, {of} take {needed / 2**30:.1f}; give fewer"
         raise SpecError(what, *path)

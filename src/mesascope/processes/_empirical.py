@@ -13,6 +13,7 @@ from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
 from ..core import integer_at_least, random_key
 from ..specs import Number, SpecError, SpecTypeError, entries, error_path, kind, rows, show, sixth_power_fits
+from ._draw_once import require_room
 from ._gauss_rule import LineRule
 from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
@@ -23,7 +24,21 @@ if TYPE_CHECKING:
 
 
 def _samples(value: Any) -> Samples | None:
-    """Return arrays, and lists of numbers or of rows, as samples."""
+    """Return arrays, and lists of numbers or of rows, as samples whose moments can be computed."""
+    found = given_numbers(value)
+    if found is not None and found.table.size > MAX_SAMPLES:
+        raise SpecError(
+            f"holds {found.table.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer, or give moments"
+        )
+    return found
+
+
+def given_numbers(value: Any) -> Samples | None:
+    """Return arrays, and lists of numbers or of rows, as samples.
+
+    Raises:
+        SpecError: they have another shape, take more than 2 GiB or are not finite.
+    """
     if value is None or isinstance(value, Samples):
         return value
     array = value if isinstance(value, np.ndarray) else _array(value)
@@ -33,10 +48,7 @@ def _samples(value: Any) -> Samples | None:
         raise SpecError(f"must have shape (n,) or (n, d), got {array.shape}")
     if array.size == 0:
         raise SpecError(f"are empty (shape {array.shape}): give at least one")
-    if array.size > MAX_SAMPLES:
-        raise SpecError(
-            f"holds {array.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer, or give moments"
-        )
+    require_room(f"{array.size} numbers", 8 * array.size)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise SpecError(f"must be finite, entry {where} is {array[where]}; remove it")
@@ -66,10 +78,10 @@ SamplesField: TypeAlias = Annotated[
     Samples, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
 ]
 """Numbers, shape (n,), or tokens, shape (n, d)."""
-MaybeSamples: TypeAlias = Annotated[
-    Samples | None, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
+MaybeNumbers: TypeAlias = Annotated[
+    Samples | None, PlainValidator(given_numbers), PlainSerializer(lambda given: given and given.tolist())
 ]
-"""The same, or None."""
+"""The same without moments, of any number that memory takes, or None."""
 FileField: TypeAlias = Annotated[Path | None, PlainValidator(_read_path), PlainSerializer(_absolute_path)]
 """A file of samples, or None."""
 

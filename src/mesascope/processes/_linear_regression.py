@@ -133,6 +133,14 @@ class LinearRegression(TaskProcess):
         root = self.prior_root()
         return gaussian_moments(root @ root, covariance)
 
+    @property
+    def task_covariance(self) -> np.ndarray | None:
+        r"""The covariance $P$ of Gaussian weights, shape `(d, d)`; None for the identity, the sphere and sparse weights."""
+        if self.sparsity is not None or self.prior in ("identity", "sphere"):
+            return None
+        root = self.prior_root()
+        return root @ root
+
     def prior_root(self) -> np.ndarray:
         r"""Return the symmetric root of the covariance $P$ of the weights, shape `(d, d)`."""
         if not isinstance(self.prior, str):

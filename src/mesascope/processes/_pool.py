@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core import named_key
 from ..specs import SpecError, error_path, show
-from ._draw_once import draw_once
+from ._draw_once import MAX_NUMBERS, draw_once
 from ._samples import Samples
 from ._samples_file import read_samples
 
@@ -54,7 +54,9 @@ class Pool(abc.ABC):
             raise SpecError(what)
         if self.file is not None:
             with error_path("file"):
-                object.__setattr__(self, self.given, Samples(read_samples(self.file, self.file_axes)))
+                object.__setattr__(
+                    self, self.given, Samples(read_samples(self.file, self.file_axes, MAX_NUMBERS))
+                )
         return sources[0]
 
     @property

@@ -10,11 +10,11 @@ from ..specs import LARGEST
 
 MAX_SAMPLES = 1_000_000
 """Moments of samples are computed in rational arithmetic, which takes seconds for a million numbers."""
-_MAX_BYTES = 2**26
+_BYTES = 67  # of a number in a file, generously
 
 
-def read_samples(path: Path, most_axes: int = 2) -> Any:
-    """Return the samples in a file as a float array of shape (n,) or (n, d), or of up to `most_axes` axes.
+def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any:
+    """Return the samples in a file as a float array of shape (n,) or (n, d), or of up to `most_axes` axes and `most` numbers.
 
     A .npy file holds the array itself. In a .csv file every line is one token, its coordinates separated by
     commas; a header line is skipped, and a single column gives shape (n,).
@@ -29,10 +29,8 @@ def read_samples(path: Path, most_axes: int = 2) -> Any:
     try:
         if path.exists() and not path.is_file():
             raise ValueError(f"{path} is not a file; give a .npy or .csv file")
-        if path.stat().st_size > _MAX_BYTES:
-            raise ValueError(
-                f"{path} is larger than {_MAX_BYTES // 2**20} MiB; give fewer samples, or moments"
-            )
+        if path.stat().st_size > _BYTES * most:
+            raise ValueError(f"{path} is larger than {_BYTES * most // 2**20} MiB; give fewer numbers")
         samples = reader(path)
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}; check the path") from error
@@ -43,10 +41,8 @@ def read_samples(path: Path, most_axes: int = 2) -> Any:
         raise ValueError(
             f"{path} holds an array of shape {samples.shape}; save one of shape {' or '.join(known)}"
         )
-    if samples.size > MAX_SAMPLES:
-        raise ValueError(
-            f"{path} holds {samples.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer"
-        )
+    if samples.size > most:
+        raise ValueError(f"{path} holds {samples.size} numbers, at most {most} are accepted; give fewer")
     samples = np.asarray(samples, dtype=float)
     if not (np.abs(samples) <= LARGEST).all():  # true for NaN too
         raise ValueError(f"{path} holds a number that is not finite or beyond {LARGEST:g}; remove it")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from ..specs import Count, Seed, SpecError, kind, one_of
-from ._empirical import FileField, MaybeSamples
+from ._empirical import FileField, MaybeNumbers
 from ._linear_regression import LinearRegression
 from ._pool import Pool
 from ._process import Prompts
@@ -41,7 +41,7 @@ class TaskPool(Pool, TaskProcess):
     process: Annotated[TaskProcess, *one_of("process")]
     tasks: Count | None = None
     seed: Seed = 0
-    vectors: MaybeSamples = None
+    vectors: MaybeNumbers = None
     file: FileField = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +77,11 @@ class TaskPool(Pool, TaskProcess):
         """
         linear = isinstance(self.process, LinearRegression)
         return np.asarray(self.table) if linear and self.size <= self.max_compared else None
+
+    @property
+    def task_covariance(self) -> np.ndarray | None:
+        """The covariance of new tasks, as for `LinearRegression`; None for other processes."""
+        return self.process.task_covariance if isinstance(self.process, LinearRegression) else None
 
     def prompts_of(self, key: PRNGKeyArray, tasks: Any, examples: int) -> Prompts:
         """Draw one prompt for each task, as the process does."""

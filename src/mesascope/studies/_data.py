@@ -9,8 +9,10 @@ from mesascope.processes import (
     FewShot,
     LawField,
     NextToken,
+    Pool,
     PromptProcess,
     SequenceProcess,
+    TrainingSet,
     given_weights,
 )
 from mesascope.specs import (
@@ -132,7 +134,17 @@ class DataSpec(Spec):
         return Shape(self.source.data, self.source.dim, self.horizon or self.examples or 0)
 
     def build_data(self) -> "tuple[Process, Task]":
-        """Return the process and the task."""
+        """Return the process and the task.
+
+        Raises:
+            SpecError: what the process keeps takes more than 2 GiB.
+        """
+        source: object = self.source
+        with error_path("process"):  # what it keeps is drawn here, so that an error names it
+            if isinstance(source, TrainingSet):
+                source.table(self.shape.length)
+            if isinstance(source, Pool):
+                source.table  # noqa: B018
         return self._process(), self._task()
 
     def _process(self) -> Process:

@@ -79,16 +79,34 @@ def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Numbe
     return first - 2 * tau * (1 - mu) + rho + 1
 
 
-def pool_error(alpha: Number, kappa: Number, noise_variance: Number) -> float:
-    r"""Return the limit of $E(\hat y - y_q)^2$ on the tasks of the pool, at $\tau = \infty$: $e_{IDG}$.
+def pool_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
+    r"""Return the limit of $E(\hat y - y_q)^2$ on the tasks of the pool, without ridge: $e_{IDG}$.
 
-    $$e = \rho + x_* - x_*^2\, M_\kappa(x_*), \qquad x_* = (1 + \rho)/\alpha.$$
+    For $\tau = \infty$, where $\Gamma = R F^{-1}$, $F = R + x_* I$, it is
 
-    Arguments and errors as for `fresh_error`. Source: derived here from $\Gamma = R (R + x_* I)^{-1}$.
+    $$e_\infty = \rho + x_* - x_*^2\, M_\kappa(x_*), \qquad x_* = (1 + \rho)/\alpha.$$
+
+    Least squares on $n = \tau d^2$ prompts has $d^2$ weights whose features have the eigenvalues of $F$, each d times. It acts
+    like an infinite sample with a ridge $\lambda$, where $1 - \lambda M = \tau$ for $\tau < 1$ and $\lambda = 0$ for
+    $\tau > 1$. With $M = M_\kappa(x_* + \lambda)$ and $M_2 = -M_\kappa'(x_* + \lambda)$
+
+    $$e = \frac{e_\infty + B}{1 - \gamma}, \qquad \gamma = \frac{1 - 2\lambda M + \lambda^2 M_2}\tau, \qquad
+    B = \lim \frac{\lambda^2}d\, \mathrm{tr}\, \frac{R^2}{F (F + \lambda)^2} = x_*^2 M_\kappa(x_*) + (\lambda^2 - x_*^2) M
+    - \lambda (x_* + \lambda)^2 M_2.$$
+
+    Arguments and errors as for `fresh_error`. Source: derived here, with the deterministic equivalent of least squares; the
+    same equations give `fresh_error`.
     """
-    alpha, kappa, rho, _ = _checked(alpha, kappa, noise_variance, inf)
+    alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
-    return rho + x - x**2 * resolvent(x, kappa)
+    at_the_end = rho + x - x**2 * resolvent(x, kappa)
+    if tau > 1:
+        return at_the_end if isinf(tau) else at_the_end * tau / (tau - 1)
+    ridge = _root(lambda one: 1 - one * resolvent(x + one, kappa) - tau, 1e300)
+    m = resolvent(x + ridge, kappa)
+    squared = _squared_resolvent(m, kappa)
+    bias = x**2 * resolvent(x, kappa) + (ridge**2 - x**2) * m - ridge * (x + ridge) ** 2 * squared
+    return (at_the_end + bias) / (1 - (1 - 2 * ridge * m + ridge**2 * squared) / tau)
 
 
 def flow_errors(
@@ -233,7 +251,7 @@ def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) 
         noise_variance: $\rho \ge 0$.
 
     Raises:
-        TypeError, ValueError: an argument is out of range or has another shape.
+        TypeError, ValueError: an argument is out of range or has another shape; moments for another covariance.
     """
     moments = square_matrix("weight_moments", weight_moments)
     if len(moments) < 3:
@@ -241,6 +259,11 @@ def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) 
     ell = integer_at_least("examples", examples, 1)
     rho = float(finite_nonnegative("noise_variance", noise_variance))
     second, dim = moments[1:-1, 1:-1], len(moments) - 2
+    if not np.isclose(moments[0, -1] * dim, np.trace(second), rtol=1e-9, atol=0):
+        raise ValueError(
+            "weight_moments must be those for inputs of covariance I/d, in which the last entry of v is |w|²/d; "
+            "call weight_moments(np.eye(d) / d)"
+        )
     power = moments[0, -1] + rho
     weighted = moments[1:-1, -1] + rho * moments[1:-1, 0]
     fourth = moments[-1, -1] + 2 * rho * moments[0, -1] + rho**2
@@ -332,9 +355,9 @@ def layer(gamma: np.ndarray) -> Construction:
     return Construction(w_kq, w_pv)
 
 
-def _root(falling: Callable[[float], float]) -> float:
-    """Return the root of a function that falls through 0 between 0 and 1/2, to the last digits however small it is."""
-    low, high = 1e-308, 0.5
+def _root(falling: Callable[[float], float], most: float = 0.5) -> float:
+    """Return the root of a function that falls through 0 between 0 and `most`, to the last digits however small it is."""
+    low, high = 1e-308, most
     for _ in range(100):
         middle = sqrt(low) * sqrt(high)
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
@@ -369,6 +392,9 @@ def _checked(
 ) -> tuple[float, float, float, float]:
     alpha, rho = finite_positive("alpha", alpha), finite_nonnegative("noise_variance", noise_variance)
     kappa, tau = _positive_or_infinite("kappa", kappa), _positive_or_infinite("tau", tau)
+    for name, value in (("alpha", alpha), ("1 + noise_variance", 1 + rho)):
+        if not 1e-50 <= value <= 1e50:
+            raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value}")
     if tau == 1:
         raise ValueError(
             "tau must not be 1: there as many prompts as weights are fitted, and the error is infinite"

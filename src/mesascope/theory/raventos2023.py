@@ -39,7 +39,7 @@ def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     pool, (x, y) = finite_reals("tasks", tasks), _prompts(x, y)
     if pool.ndim != 2 or not len(pool) or pool.shape[1] != x.shape[-1]:
         raise ValueError(f"tasks must have shape (M, {x.shape[-1]}), a row for each task, got {pool.shape}")
-    variance = float(finite_positive("noise_variance", noise_variance))
+    variance = _positive(noise_variance)
     answers = x @ pool.T  # (…, K, M)
     before = _sums_before((y[..., None] - answers) ** 2, -2)
     scores = np.exp((before.min(-1, keepdims=True) - before) / (2 * variance))
@@ -67,7 +67,7 @@ def ridge(x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     Source: raventos2023, equation (3).
     """
     x, y = _prompts(x, y)
-    variance = float(finite_positive("noise_variance", noise_variance))
+    variance = _positive(noise_variance)
     seen = _sums_before(x[..., :, None] * x[..., None, :], -3)
     read = _sums_before(y[..., None] * x, -2)
     weights = np.linalg.solve(seen + variance * np.eye(x.shape[-1]), read[..., None])[..., 0]
@@ -141,6 +141,13 @@ def _sums_before(values: np.ndarray, axis: int) -> np.ndarray:
     count = values.shape[axis]
     sums = np.cumsum(np.take(values, range(count - 1), axis), axis)
     return np.concatenate([np.zeros_like(np.take(values, [0], axis)), sums], axis)
+
+
+def _positive(noise_variance: Number) -> float:
+    try:
+        return float(finite_positive("noise_variance", noise_variance))
+    except ValueError as error:
+        raise ValueError(f"{error}; give a small one, such as 1e-6, for data without noise") from None
 
 
 def _prompts(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

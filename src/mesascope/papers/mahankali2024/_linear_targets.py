@@ -47,7 +47,7 @@ def _searched(settings: _Search, covariances: list[np.ndarray]) -> tuple[Finding
         built = construction_model(theory.one_step(dim, step, sigma), "1")
         loss = float(population_loss(built, process, task, ExactMoments()).value)
         constructed.append(abs(loss / least - 1))
-        model, best = best_layer(_starts(dim, n, settings), process, task, settings.same, settings.rest)
+        model, best, _ = best_layer(_starts(dim, n, settings), process, task, settings.same, settings.rest)
         found, others = step_of(model)
         excesses.append(best.value / least - 1)
         errors.append(float(np.abs(found @ sigma / step - np.eye(dim)).max()))

@@ -80,7 +80,7 @@ CLAIMS = (
         source="""vonoswald2023, section 3, asked of `identify`; the paper itself says that the underlying algorithm could be
             another""",
         settings=presets(
-            _Named(rate=0.01, batch=2048, recorded=(1000, 2000), seeds=2),
+            _Named(rate=0.01, batch=2048, recorded=(1000, 2000), seeds=5),
             **{**PAPER_SIZES, "seeds": 5},
             asked=5,
         ),
