@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from mesascope.models import PromptModel
-from mesascope.objectives import population_loss
+from mesascope.objectives import objective_of
 
 from ._minimized import Best, Minimum, best_of, minimized
 
@@ -42,17 +42,27 @@ def best_layer(
     given = list(starts)
     weights, rest = eqx.partition(given[0], eqx.is_inexact_array)
     _, rebuilt = ravel_pytree(weights)
+    objective = objective_of(given[0], process, task, None)
 
     def model_of(vector: Any) -> PromptModel:
-        found: PromptModel = eqx.combine(rebuilt(vector), rest)
+        found: PromptModel = eqx.combine(rebuilt(jnp.asarray(vector)), rest)
         return found
 
-    loss = jax.jit(jax.value_and_grad(lambda vector: population_loss(model_of(vector), process, task).value))
+    def loss(vector: Any) -> tuple[Any, Any]:
+        value, slope = _loss_and_slope(model_of(vector), objective)
+        return value, ravel_pytree(slope)[0]
 
     def search(start: PromptModel) -> Minimum:
         vector = np.asarray(ravel_pytree(eqx.filter(start, eqx.is_inexact_array))[0])
         return minimized(loss, vector, largest_slope, gtol=largest_slope / 100, maxiter=5000)
 
     best = best_of(search, given, nearness)
-    found = tuple(model_of(jax.numpy.asarray(point)) for point in best.points)
+    found = tuple(map(model_of, best.points))
     return BestLayer(found[0], best, found)
+
+
+@eqx.filter_jit
+@eqx.filter_value_and_grad
+def _loss_and_slope(model: PromptModel, objective: Any) -> Any:
+    """Compiled once for processes that differ in their numbers only."""
+    return objective(model).value

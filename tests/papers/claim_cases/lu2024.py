@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mesascope.papers.lu2024 import _double_descent, _map, _stored
+from mesascope.papers.lu2024 import _double_descent, _full_layer, _map, _stored
 from mesascope.theory import lu2024 as theory
 
 from . import Case, scaled
@@ -35,8 +35,25 @@ def only_ends(patch):
 
 def errors_on_the_pool(patch):
     """Everything is judged on the tasks that it was trained on."""
-    right = theory.Features.after
-    patch.setattr(_map, "_errors", lambda fresh, pool: pool.error(right(pool, _map._TIMES)))
+    right = _map._errors
+    patch.setattr(_map, "_errors", lambda *args: right(*args)[[1, 1]])
+
+
+def less_error_of_gamma(patch):
+    """Γ has a tenth less error than it has, on the pool and on new tasks."""
+    scaled(theory.Features, "error", 0.9)(patch)
+
+
+def more_error_of_gamma(patch):
+    """Γ has three times the error that it has."""
+    scaled(theory.Features, "error", 3.0)(patch)
+
+
+def starts_at_zero(patch):
+    """Every search starts at weights 0, where the loss is stationary."""
+    right = _full_layer._starts
+    patch.setattr(_full_layer, "_searched", _full_layer._searched.__wrapped__)
+    patch.setattr(_full_layer, "_starts", lambda dim, size, count: right(dim, 0.0, count))
 
 
 def without_squares(patch):
@@ -52,6 +69,14 @@ def _without(features):
 
 
 CASES = {
+    "lu2024/full-layer": Case(
+        {"dim": 4, "examples": 8, "sizes": [2, 16], "replicas": [6, 5], "starts": [4, 14]},
+        less_error_of_gamma,
+        (more_error_of_gamma,),
+        stuck=starts_at_zero,
+        decision="undecided",  # in some of so small pools all minima are one
+        traced=False,
+    ),
     "lu2024/finite-dimension": Case(
         {"cases": [[1.0, 2.0]], "dims": [16, 64], "replicas": 300},
         scaled(theory, "fresh_error", 1.05),
