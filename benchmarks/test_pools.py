@@ -6,6 +6,7 @@ import pytest
 
 from mesascope import ExactMoments, FewShot, LinearRegression, TaskPool
 from mesascope.models import prompt_linear_transformer
+from mesascope.papers.lu2024 import _map as lu2024_map
 from mesascope.theory import lu2024
 
 
@@ -62,3 +63,9 @@ def test_exact_minimum(benchmark, bar, dim, tasks):
         return fresh.error(pool.minimum)
 
     benchmark.pedantic(solve, rounds=10, warmup_rounds=1)
+
+
+def test_map_of_training_on_pools(benchmark, bar):
+    bar(what="map of 40 × 40 pools, d = 20, 72 times of the flow, 8 pools a cell", seconds=60)
+    settings = lu2024_map._Map()
+    benchmark.pedantic(lambda: lu2024_map._figure(settings), rounds=1)

@@ -1,4 +1,4 @@
-"""Memorizing and learning in context: the best layer of linear attention for pools of few and of many tasks."""
+"""Memorizing and learning in context: the best key-query matrix of linear attention for pools of few and of many tasks."""
 
 from __future__ import annotations
 

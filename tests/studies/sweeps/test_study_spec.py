@@ -252,13 +252,21 @@ def test_files_that_cannot_be_read_are_named_with_their_place(study_with):
         check(study)
 
 
-def test_the_number_of_tasks_of_a_pool_is_an_axis():
+def pools(**more):
     pool = {"kind": "task-pool", "tasks": 4, "process": {"kind": "linear-regression", "dim": 2}}
-    base = {"process": pool, "examples": 3, "model": {"kind": "prompt-linear-transformer", "layers": 1}}
-    study = {
+    base = {
+        "process": pool,
+        "examples": 3,
+        "model": {"kind": "prompt-linear-transformer", "layers": 1},
+        **more,
+    }
+    return {
         "name": "pools",
         "kind": "train",
         "base": base,
         "axes": [{"path": "process.tasks", "values": [1, 16]}],
     }
-    assert [point.spec.process.size for point in points_of(study)] == [1, 16]
+
+
+def test_the_number_of_tasks_of_a_pool_is_an_axis():
+    assert [point.spec.process.size for point in points_of(pools())] == [1, 16]

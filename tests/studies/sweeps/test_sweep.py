@@ -12,7 +12,7 @@ import pytest
 import mesascope as ms
 from mesascope.records import RecordError, RunFolders, open_store
 from mesascope.specs import MissingExtraError
-from mesascope.studies import SpecError, StudySpec, SweepError, parse_spec, study_status, sweep
+from mesascope.studies import SpecError, StudySpec, SweepError, TrainSpec, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _execute
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 
@@ -235,3 +235,20 @@ def test_a_queue_needs_its_package(study_with, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
     with pytest.raises(MissingExtraError, match=r"package dask_jobqueue: pip install 'mesascope\[cluster\]'"):
         sweep(study_of(study_with()), tmp_path / "s", scheduler="lsf", workers=1)
+
+
+def test_pools_of_several_sizes_are_trained_on(tmp_path):
+    pool = {"kind": "task-pool", "tasks": 4, "process": {"kind": "linear-regression", "dim": 2}}
+    base = {
+        **{"process": pool, "examples": 3, "model": {"kind": "prompt-linear-transformer", "layers": 1}},
+        **{"steps": 5, "batch": 8, "held_out": 16},
+    }
+    axes = [{"path": "process.tasks", "values": [1, 16]}]
+    result = sweep(study_of({"name": "p", "kind": "train", "base": base, "axes": axes}), tmp_path / "s")
+    assert result.succeeded
+    with open_store(tmp_path / "s") as store:
+        found = store.to_xarray("p")
+    for place, tasks in enumerate([1, 16]):
+        alone = parse_spec({**base, "process": {**pool, "tasks": tasks}}, TrainSpec).run()
+        np.testing.assert_allclose(found["loss"][place], alone.loss, rtol=1e-6)
+    assert abs(float(np.ptp(found["loss"]))) > 1e-3

@@ -14,15 +14,15 @@ _TASKS = 3
 POOL = Question(
     "pool",
     "A pool of few tasks",
-    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. Is the best layer better than 0 for a "
-    "new w?",
+    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. A layer of which W^KQ is trained: "
+    "is the best one better than 0 for a new w?",
     ("yes", "no"),
 )
 Results = dict[str, Any]
 
 
 def pool_answer(pools: Results) -> Answer:
-    """Whether the best layer for the pool is better than 0 on new tasks."""
+    """Whether the best W^KQ for the pool is better than 0 on new tasks."""
     new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
     learned = new < zero
     what = "It has learned" if learned else "It has memorized its tasks"

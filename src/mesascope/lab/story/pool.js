@@ -1,4 +1,4 @@
-// Memorizing or learning: errors of the best layer on the tasks of its pool and on new ones, by the number of tasks.
+// Memorizing or learning: errors of the best W^KQ on the tasks of its pool and on new ones, by the number of tasks.
 import { digits, set, svg } from "mesascope-motion";
 
 const WIDE = 420, HIGH = 220, LEFT = 34, RIGHT = 14, TOP = 14, BOTTOM = 36;

@@ -16,7 +16,7 @@ from ._data import PAPER, PROGRAM, features_of, pool_on_the_sphere, regression
 
 
 def _limit(settings: _Limit) -> Finding:
-    """Exact errors of the best layers for pools at two dimensions, against the limit: how the difference falls."""
+    """Exact errors of the best Γ for pools at two dimensions, against the limit: how the difference falls."""
     slopes, details = {}, []
     traces: list[Trace] = []
     small, large = settings.dims
@@ -84,7 +84,7 @@ CLAIMS = (
         title="Finite dimensions come to Result 1 like one over d",
         evidence="measured, reduced",
         origin="authors' code",
-        statement="""At τ = ∞ the error on new tasks of the best layer for a pool tends to Result 1, and the difference falls
+        statement="""At τ = ∞ the error on new tasks of the best Γ for a pool tends to Result 1, and the difference falls
             like 1/d.""",
         source=f"lu2024, Result 1, as {PROGRAM}/common.py:11 of Pehlevan-Group/icl-asymptotic has it; the rate is ours",
         settings=presets(_Limit()),

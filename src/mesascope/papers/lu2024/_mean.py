@@ -77,10 +77,10 @@ def _mean(settings: _Mean) -> Finding:
 CLAIMS = (
     Claim(
         id=f"{PAPER}/mean-of-the-pool",
-        title="The mean squared label lets a layer memorize the pool's mean",
+        title="The mean squared label lets Γ memorize the pool's mean",
         evidence="measured, reduced",
         origin="ours",
-        statement="""At d = 80 the best layer for few tasks answers their mean through Σ y², which costs 1/K on new tasks;
+        statement="""At d = 80 the best Γ for few tasks answers their mean through Σ y², which costs 1/K on new tasks;
             without Σ y² errors are within 0.01 of the limit.""",
         source="derived here, on the features of lu2024",
         settings=presets(_Mean()),
