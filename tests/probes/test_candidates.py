@@ -8,7 +8,7 @@ from mesascope.core import named_key
 from mesascope.learners import GradientDescent, Ridge, predictions
 from mesascope.probes import draw_problems, identify, prediction_distance
 from mesascope.probes._candidates import Judgement
-from mesascope.probes._fit import Evidence
+from mesascope.probes._evidence import Evidence
 
 
 def _judgement(*columns):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mesascope.learners import GradientDescent, Ridge, predictions
-from mesascope.probes._fit import Evidence
+from mesascope.probes._evidence import Evidence
 from mesascope.probes._fitters import fitters
 
 

@@ -13,7 +13,8 @@ from mesascope import learners
 from mesascope.learners import FAMILIES, predictions
 from mesascope.probes import Ranked, identify
 from mesascope.probes._candidates import judge
-from mesascope.probes._fit import Evidence, Fitted, _End
+from mesascope.probes._evidence import Evidence
+from mesascope.probes._fit import Fitted, _End
 from mesascope.probes._fitters import fitters, with_special_cases
 from mesascope.probes._headline import headline, share
 from mesascope.specs import known_kinds

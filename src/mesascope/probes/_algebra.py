@@ -10,7 +10,7 @@ from mesascope.learners import Learner, PreconditionedGradientDescent
 from mesascope.models import LinearAttentionModel
 
 from ._candidates import answers_of
-from ._fit import Evidence
+from ._evidence import Evidence
 from ._intervals import ratio
 from ._metrics import squared
 from ._preconditioner_shape import preconditioner_shape

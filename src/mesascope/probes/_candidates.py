@@ -12,7 +12,7 @@ import numpy as np
 from mesascope.core import quick_jit
 from mesascope.learners import Features, Learner, features_of
 
-from ._fit import Evidence
+from ._evidence import Evidence
 from ._in_parallel import in_parallel
 from ._intervals import check_level, ratio, resampled_means
 from ._metrics import squared

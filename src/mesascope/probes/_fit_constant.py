@@ -8,7 +8,8 @@ import numpy as np
 
 from mesascope.learners import Constant
 
-from ._fit import Evidence, Fitted
+from ._evidence import Evidence
+from ._fit import Fitted
 from ._metrics import squared
 
 

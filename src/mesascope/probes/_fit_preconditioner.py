@@ -9,7 +9,8 @@ import numpy as np
 
 from mesascope.learners import PreconditionedGradientDescent, features_of
 
-from ._fit import Evidence, Fitted
+from ._evidence import Evidence
+from ._fit import Fitted
 
 _ROUNDS = 300
 _GAIN = 1e-7  # relative gain of a round below which the fit stops

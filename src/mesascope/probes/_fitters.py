@@ -11,7 +11,8 @@ from mesascope.learners import Constant, PreconditionedGradientDescent
 from mesascope.processes import Pool
 from mesascope.specs import known_kinds
 
-from ._fit import Evidence, Fitted, Fitter
+from ._evidence import Evidence
+from ._fit import Fitted, Fitter
 from ._fit_constant import ConstantFitter
 from ._fit_preconditioner import PreconditionedFitter
 from ._problems import vocabulary

@@ -13,7 +13,7 @@ from mesascope.learners import FAMILIES, Learner
 
 from ._answers import answers
 from ._candidates import answers_of
-from ._fit import Evidence
+from ._evidence import Evidence
 from ._intervals import Measured, bootstrapped, ratio
 from ._metrics import squared
 from ._problems import Problems

@@ -16,7 +16,8 @@ from mesascope.records import Beyond, Separation
 from ._algebra import read_weights
 from ._answers import answers
 from ._candidates import DIVERGENT, Judgement, judge
-from ._fit import Evidence, Fitted
+from ._evidence import Evidence
+from ._fit import Fitted
 from ._fitters import fitters, with_special_cases
 from ._headline import headline
 from ._identification import Asked, Identification, Ranked, Verdict, plain_hyperparameters

@@ -14,7 +14,7 @@ from mesascope.learners import Learner
 from mesascope.objectives import Task, task_length
 
 from ._candidates import answers_of
-from ._fit import MAX_MEDIANS
+from ._evidence import MAX_MEDIANS
 from ._intervals import ratio
 from ._metrics import squared
 from ._problems import Problems, length_weights, of_sample, sampled

@@ -12,7 +12,8 @@ from mesascope.core import integer_at_least
 from mesascope.learners import Learner, Newton, Zero
 
 from ._candidates import answers_of
-from ._fit import Evidence, Fitter
+from ._evidence import Evidence
+from ._fit import Fitter
 from ._fitters import known_learners
 from ._problems import Problems
 

@@ -131,8 +131,8 @@ CLAIMS = (
         title="On few tasks training can end worse than the answer 0",
         evidence="measured, reduced",
         origin="ours",
-        statement="""At d = 20 the flow of Γ on few tasks can end worse on new tasks than the answer 0, or past a better time; with
-            2d tasks that time gains under 1 %.""",
+        statement="""At d = 20 the flow of Γ on few tasks can end worse on new tasks than the answer 0, or past a better time;
+            with 2d tasks that time gains under 1 %.""",
         source="derived here, by the exact flow on the features of lu2024",
         settings=presets(_Map()),
         check=_map,

@@ -1,0 +1,163 @@
+"""Convex mixtures of learners, fitted to predictions: hyperparameters and weights together, with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import quick_jit
+from mesascope.learners import Learner
+
+from ._evidence import Evidence
+from ._fit import Fitter
+from ._intervals import Measured, resampled_means
+from ._least_squares import Data, Equations, minimize
+
+_GAIN = 1e-13  # relative gain of an iteration below which a fit stops
+_FLAT = 1e-9  # curvatures relative to the largest, below which the data do not determine a direction
+
+
+class Mixed(eqx.Module):
+    r"""Learners that predict together: $\sum_k \pi_k g_k$.
+
+    Attributes:
+        parts: the learners $g_1 \dots g_K$.
+        weights: $\pi$ with the sum 1, shape (K,), or (N + 1, K) for weights that depend on the number of examples.
+    """
+
+    parts: tuple[Learner, ...]
+    weights: Array
+
+    def respond(self, features: Sequence[Any]) -> Array:
+        """Return the predictions, shape (batch, N + 1, m), from the features that each of the learners reads."""
+        answers = [part.respond(seen) for part, seen in zip(self.parts, features, strict=True)]
+        return sum(
+            (self.weights[..., k, None] * answer for k, answer in enumerate(answers)), start=jnp.zeros(())
+        )
+
+
+class MixtureFitter(eqx.Module):
+    """Fits mixtures of learners of given kinds to predictions.
+
+    Coordinates are those of the hyperparameters of each learner, then all weights but the last one, which is 1 minus their
+    sum: for all numbers of examples together, or for each of them.
+
+    Attributes:
+        parts: a fitter for each learner.
+        rows: which row of weights each number of examples 0 … N has; empty if all have the same.
+    """
+
+    parts: tuple[Fitter, ...]
+    rows: tuple[int, ...] = eqx.field(static=True, default=())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of scalars of each learner."""
+        return tuple(len(part.fitting.scalars) for part in self.parts)
+
+    def build(self, coordinates: Any, integers: Any) -> Mixed:
+        """Return the mixture at coordinates; `integers` holds one integer for each learner, which some do not use."""
+        ends = np.cumsum(self.sizes)
+        cuts = jnp.split(jnp.asarray(coordinates), ends)
+        parts = tuple(
+            part.build(at, integers[k])
+            for k, (part, at) in enumerate(zip(self.parts, cuts[:-1], strict=True))
+        )
+        free = cuts[-1].reshape(-1, len(self.parts) - 1)
+        weights = jnp.concatenate([free, 1 - free.sum(-1, keepdims=True)], -1)
+        return Mixed(parts, weights[jnp.asarray(self.rows)] if self.rows else weights[0])
+
+    def features(self, evidence: Evidence) -> tuple[Any, ...]:
+        """Return what each of the learners reads."""
+        return tuple(part.features(evidence) for part in self.parts)
+
+    def fit(self, evidence: Evidence, integers: Sequence[int], start: np.ndarray) -> FittedMixture:
+        """Return the local minimum that a start leads to, its costs and the influence of every task on the coordinates."""
+        data = Data.of(self, [evidence], evidence.problems.tasks)
+        end = minimize(Equations(data, tuple(integers)), start[None], _GAIN)
+        influence = self._influence(evidence, integers, end.point)
+        return FittedMixture(self, tuple(integers), end.point, end.cost, influence)
+
+    def _influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
+        r"""Return $-H^{-1} s_i$ for every task, shape (tasks, coordinates): how far it moves the minimum.
+
+        $s_i$ is the gradient of the squared distance on task i, and H the Hessian of their mean. A direction in which H is
+        flat is not determined: there the influence is infinite.
+        """
+        arrays = self.features(evidence), jnp.asarray(evidence.answers), jnp.asarray(evidence.weights)
+        scores, hessian = map(np.asarray, _scores(self, jnp.asarray(integers), jnp.asarray(point), *arrays))
+        scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+        values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+        along = (scores / scale) @ vectors
+        flat = values < _FLAT * values.max()
+        moved = along / np.where(flat, 1.0, values)
+        found: np.ndarray = -(moved @ vectors.T) / scale
+        if flat.any():
+            undetermined = (np.abs(vectors[:, flat]) > 1e-3).any(1)
+            found[:, undetermined] = np.inf
+        return found
+
+
+class FittedMixture(NamedTuple):
+    """A mixture with fitted hyperparameters and weights.
+
+    Attributes:
+        fitter: of its kinds.
+        integers: one for each learner.
+        point: the coordinates.
+        cost: the remaining squared distance, relative to the size of the predictions.
+        influence: of every task on the coordinates, shape (tasks, coordinates).
+    """
+
+    fitter: MixtureFitter
+    integers: tuple[int, ...]
+    point: np.ndarray
+    cost: float
+    influence: np.ndarray
+
+    @property
+    def mixed(self) -> Mixed:
+        """The mixture."""
+        return self.fitter.build(jnp.asarray(self.point), self.integers)
+
+    def weights(self, level: float, seed: int) -> Measured:
+        r"""Return the weights with intervals over tasks, clipped to 0 … 1; shape (K,), or (lengths, K).
+
+        Tasks are resampled 1000 times, and the minimum moves by the mean of their influence (the first order of the bootstrap).
+        """
+        count = len(self.fitter.parts)
+        free = slice(sum(self.fitter.sizes), None)
+        value = _with_last(self.point[free].reshape(-1, count - 1))
+        influence = self.influence[:, free]
+        known = np.isfinite(influence).all()
+        if known:
+            moves = resampled_means(influence, seed) - influence.mean(0)
+            drawn = _with_last(
+                self.point[free].reshape(-1, count - 1) + moves.reshape(len(moves), -1, count - 1)
+            )
+            ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        else:
+            ends = np.stack([np.zeros_like(value), np.ones_like(value)])
+        shape = value.shape if self.fitter.rows else value.shape[1:]
+        return Measured(*(np.clip(one, 0, 1).reshape(shape) for one in (value, *ends)))
+
+
+def _with_last(free: np.ndarray) -> np.ndarray:
+    return np.concatenate([free, 1 - free.sum(-1, keepdims=True)], -1)
+
+
+@quick_jit
+def _scores(
+    fitter: MixtureFitter, integers: Any, point: Any, features: Any, answers: Any, weights: Any
+) -> Any:
+    def costs(at: Any) -> Any:
+        off = fitter.build(at, integers).respond(features) - answers
+        return jnp.sum(weights[..., None] * jnp.abs(off) ** 2, (1, 2))
+
+    return jax.jacfwd(costs)(point), jax.hessian(lambda at: jnp.mean(costs(at)))(point)
