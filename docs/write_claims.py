@@ -4,9 +4,9 @@ A run is a folder that `mesascope reproduce --out RUN` filled, or that of one pr
 same claims and preset among the records that come with the package. From all of these the overview docs/papers/README.md and
 its picture matrix.svg are written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes
 and the tables of differences (page_marks.py); on the dossiers, `disagreement-KEY.md`, marked numbers alone. Figures that the
-run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages. Records whose claim is gone are removed.
-Title, source, origin and history of a claim that changed since its check are taken over; a record of another statement,
-criterion, evidence or setting is refused, since that was not checked.
+run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages. Records whose claim is gone are
+removed. Title, source, origin and history of a claim that changed since its check are taken over; a record of another
+statement, criterion, evidence or setting is refused, since that was not checked.
 """
 
 import re

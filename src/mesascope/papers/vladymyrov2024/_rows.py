@@ -139,10 +139,10 @@ class _BesideRidge(_Rows):
     rivals: tuple[str, ...] = ("constant", "adaptive", "tuned")
 
 
-_REASON = f"""The lowest loss of five seeds lies within a tenth of the table's with its 95 % interval over prompts; that the best
-    of five counts is the table's own rule. Under another restriction of the heads, FULL, the paper's own losses of the same
-    depth differ by up to 14 %; heads here are restricted less than the paper's. {REST} A loss that meets it and still fell as
-    much is told as a difference."""
+_REASON = f"""The lowest loss of five seeds lies within a tenth of the table's with its 95 % interval over prompts; that the
+    best of five counts is the table's own rule. Under another restriction of the heads, FULL, the paper's own losses of the
+    same depth differ by up to 14 %; heads here are restricted less than the paper's. {REST} A loss that meets it and still
+    fell as much is told as a difference."""
 _HISTORY = "The mean of three seeds was compared before{}."
 
 CLAIMS = (
