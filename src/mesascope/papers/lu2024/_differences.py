@@ -75,7 +75,7 @@ DIFFERENCES = (
     Difference(
         "batch",
         f"all n = τd² prompts at once (`{PROGRAM}/kappa.py:29-30`)",
-        "the same (`double-descent`); n = ∞ in the others, nothing drawn but pools",
+        "the same (`double-descent`); n = ∞ in the others, in `stored-sweeps` with the first order in 1/n",
     ),
     Difference("precision", "float64, numpy's default (`common.py:158-166`)", "float64", departure="same"),
     Difference(
