@@ -3,9 +3,10 @@
 A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the
 same claims and preset among the records that come with the package. From all of these the overview docs/papers/README.md and
 its picture matrix.svg are written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes
-and the tables of differences (page_marks.py). Figures that the run has drawn, `figures/KEY/NAME.png`, replace the pictures
-`KEY-NAME.png` of the pages. Records whose claim is gone are removed; words of a claim that changed since its check are taken
-over.
+and the tables of differences (page_marks.py); on the dossiers, `disagreement-KEY.md`, marked numbers alone. Figures that the
+run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages. Records whose claim is gone are
+removed. Title, source, origin and history of a claim that changed since its check are taken over; a record of another
+statement, criterion, evidence or setting is refused, since that was not checked.
 """
 
 import re
@@ -121,8 +122,15 @@ def _cells(paper):
 def _differ():
     """The dossiers, by their titles."""
     yield "\n## Where we differ from a paper or its program\n"
-    for page in sorted(FOLDER.glob("disagreement-*.md")):
-        yield f"- [{page.read_text(encoding='utf-8').partition(chr(10))[0].removeprefix('# ')}]({page.name})"
+    for paper in disagreeing():
+        name = f"disagreement-{paper}.md"
+        title = (FOLDER / name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        yield f"- [{title}]({name})"
+
+
+def disagreeing():
+    """The papers with a dossier."""
+    return [paper for paper in PAPERS if (FOLDER / f"disagreement-{paper}.md").exists()]
 
 
 def _counts(found):
@@ -212,10 +220,18 @@ def findings():
 
 def paper_page(paper):
     """The page of a paper as it is, with what comes from records and claims written anew."""
-    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
-    text = written(text, paper, lambda preset, id: shipped_run(preset).read_claim(id))
+    text = _with_numbers((FOLDER / f"{paper}.md").read_text(encoding="utf-8"), paper)
     text = DIFFERENCES.sub(lambda _: "\n".join([*_differences(paper), "", ""]), text)
     return outcome_cells(text, paper, _told())
+
+
+def dossier(paper):
+    """The page of a disagreement with a paper as it is, with its marked numbers written anew."""
+    return _with_numbers((FOLDER / f"disagreement-{paper}.md").read_text(encoding="utf-8"), paper)
+
+
+def _with_numbers(text, paper):
+    return written(text, paper, lambda preset, id: shipped_run(preset).read_claim(id))
 
 
 def _told():
@@ -263,6 +279,7 @@ def main(runs):
             "README": overview(),
             "findings": findings(),
             **{paper: paper_page(paper) for paper in PAPERS},
+            **{f"disagreement-{paper}": dossier(paper) for paper in disagreeing()},
         }
         drawn = picture()
     except ValueError as error:  # a mark for which the new records have no number

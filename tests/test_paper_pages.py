@@ -104,6 +104,17 @@ def test_numbers_outcomes_and_differences_on_the_page_are_those_of_records_and_c
     assert text == writer.paper_page(paper), "python docs/write_claims.py writes it anew"
 
 
+def test_numbers_of_the_dossiers_are_those_of_records_and_the_list_of_differences_links_each(writer, marks):
+    listed = (FOLDER / "disagreements.md").read_text(encoding="utf-8")
+    assert writer.disagreeing()
+    for paper in writer.disagreeing():
+        name = f"disagreement-{paper}.md"
+        text = (FOLDER / name).read_text(encoding="utf-8")
+        assert f"({name})" in listed
+        assert len(marks.MARK.findall(text)) == text.count("<!--/-->") == text.count("<!--") // 2
+        assert text == writer.dossier(paper), "python docs/write_claims.py writes it anew"
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_line_on_a_claim_has_marked_numbers_and_an_outcome_that_is_read(paper, marks):
     text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")

@@ -36,6 +36,19 @@ DATA = """
 # Differences with which the setting is still the paper's.
 SAME_SETTING = {"seeds", "implementation"}
 
+# Tagged "measured, reduced" until they are checked again, although their model or data are others than the paper's.
+TO_BE_TAGGED_ANEW = {
+    "fu2024/transformer",
+    "raventos2023/crossing",
+    "raventos2023/few-tasks",
+    "raventos2023/learning-curves",
+    "raventos2023/many-tasks",
+    "raventos2023/named",
+    "vonoswald2024/depth-and-mesa-layer",
+    "vonoswald2024/mesa-layer-named",
+    "vonoswald2024/second-block",
+}
+
 # What a paper prints is no threshold where it refutes: nothing is near a number that is none.
 PRINTED = {"printed", "table"}
 
@@ -132,14 +145,17 @@ def test_it_has_seeds_enough_for_an_interval(claim):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("claim", ALL.values(), ids=ALL)
 def test_its_evidence_is_what_the_table_of_differences_allows(claim, preset):
-    found = [one.what for one in differences(claim.id.partition("/")[0]) if one.concerns(claim, preset)]
+    rows = [one for one in differences(claim.id.partition("/")[0]) if one.concerns(claim, preset)]
+    departs = {one.what for one in rows if one.departure != "same"} - SAME_SETTING
+    another = any(one.what in {"model", "data"} and one.departure == "other" for one in rows)
     evidence = claim.evidence_of(preset)
     if evidence == "measured at the paper's setting":
-        assert set(found) <= SAME_SETTING
+        assert not departs
     elif evidence == "measured, reduced":
-        assert set(found) - SAME_SETTING
+        assert departs
+        assert another == (claim.id in TO_BE_TAGGED_ANEW)
     elif evidence == "measured, another model":
-        assert {"model", "data"} & set(found)
+        assert another
 
 
 @pytest.mark.parametrize("paper", PAPERS)

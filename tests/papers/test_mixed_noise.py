@@ -10,7 +10,8 @@ from mesascope.models import (
     PromptModel,
     StackedPrompt,
 )
-from mesascope.papers.vladymyrov2024 import _mixed_noise
+from mesascope.papers import claims
+from mesascope.papers.vladymyrov2024 import _mixed_noise, _rows
 from mesascope.papers.vladymyrov2024._ridge import Examples
 
 SETTINGS = _mixed_noise.Rivals(
@@ -54,3 +55,15 @@ def test_a_network_that_diverges_half_way_on_a_prompt_is_not_all_of_the_loss(mon
         excess = Examples.of(*_mixed_noise.test_prompts(SETTINGS, seed)).excess(unknown)
         assert found.losses[row] == pytest.approx(excess.mean(), rel=1e-12)
     assert 0 < found.falling < 0.3
+
+
+@pytest.mark.parametrize(("falling", "difference"), [(0.05, ""), (0.11, "11 %")])
+def test_a_loss_that_is_the_tables_on_its_way_down_is_told_as_a_difference(falling, difference, monkeypatch):
+    (claim,) = claims("vladymyrov2024/two-layers")
+    settings = claim.settings["small"]
+    near = settings.table["5"] * np.ones(5)
+    losses = _mixed_noise.TrainedLosses(near, np.stack([near, near], 1), falling)
+    monkeypatch.setattr(_rows, "judged", lambda judging, heads: losses)
+    finding = claim.check(settings)
+    assert finding.decision == "met"
+    assert (difference in finding.difference) if difference else not finding.difference

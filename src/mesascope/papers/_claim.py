@@ -13,6 +13,13 @@ Preset = Literal["small", "full"]
 """The size at which a claim is checked: minutes on a laptop, or the paper's own as far as a claim's setting says so."""
 PRESETS: tuple[Preset, ...] = ("small", "full")
 """All presets."""
+Departure = Literal["same", "smaller", "other"]
+"""How far a setting is from the paper's.
+
+- `same`: equal but for rounding, or in how the same functions or the same mean are written;
+- `smaller`: the paper's own with smaller sizes, or some of the cases that it covers;
+- `other`: anything else.
+"""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -185,6 +192,7 @@ class Difference:
         here: what is done here.
         claims: names of the claims that it concerns, without the paper; all that are measured, where there are none.
         presets: those under which it is so.
+        departure: how far it is from the paper's.
     """
 
     what: str
@@ -192,6 +200,7 @@ class Difference:
     here: str
     claims: tuple[str, ...] = ()
     presets: tuple[Preset, ...] = PRESETS
+    departure: Departure = "other"
 
     def concerns(self, claim: Claim, preset: Preset) -> bool:
         """Whether a claim's check under a preset departs from the paper in this."""

@@ -12,12 +12,19 @@ DIFFERENCES = (
         "the same layers read S = (1/n) Σ x xᵀ, w and the query: equal but for rounding",
         ("theorem-3", "theorem-4"),
     ),
-    Difference("model", "no experiment with one layer", "one layer, all its weights trained", ("named",)),
+    Difference(
+        "model",
+        "one layer (Theorem 1, second-hand); no experiment",
+        "the same, all its weights trained",
+        ("named",),
+        departure="same",
+    ),
     Difference(
         "data",
-        "no experiment with w ~ N(0, I) and another covariance than I",
-        "w ~ N(0, I), Σ = U diag(1, 1, ½, ¼, 1) Uᵀ, d = 5, n = 20",
+        "w ~ N(0, I), x ~ N(0, Σ) for every Σ (Theorem 1, second-hand); no experiment",
+        "Σ = U diag(1, 1, ½, ¼, 1) Uᵀ, d = 5, n = 20",
         ("named",),
+        departure="smaller",
     ),
     Difference(
         "optimizer",
@@ -46,6 +53,13 @@ DIFFERENCES = (
         ("theorem-3", "theorem-4"),
         ("small",),
     ),
+    Difference(
+        "precision",
+        "float32, PyTorch's default (`linear_transformer.py`; `rotation demonstration-Adam.ipynb`, cell 2)",
+        "float32 in training, float64 where layers are judged",
+        ("theorem-3", "theorem-4"),
+        departure="same",
+    ),
     Difference("seeds", "5 (section 4.3), another U in each", "3, full 5, another U in each", ("theorem-3",)),
     Difference(
         "seeds",
@@ -55,7 +69,8 @@ DIFFERENCES = (
     ),
     Difference(
         "implementation",
-        "U: a uniform rotation in the text; in the program Q of a QR factorization of a matrix with uniform entries",
+        "U: a uniform rotation in the text (section 4.3); in the program Q of a QR factorization of a matrix with uniform "
+        "entries (`rotation demonstration-Adam.ipynb` and `-p0.ipynb`, cell 2)",
         "U uniform, as in the text",
         ("theorem-3", "theorem-4"),
     ),

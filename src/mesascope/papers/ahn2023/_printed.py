@@ -210,14 +210,14 @@ CLAIMS = (
         id=f"{PAPER}/printed-losses",
         title="The authors' printed losses are two minima of one loss",
         evidence="measured at the paper's setting",
-        origin="authors' code",
+        origin="ours",
         statement=(
             "The losses that the authors print for three layers, near 6.6e-4 for a rotated covariance and near 1.35e-3 for "
             "covariance I, belong to two minima of one loss, which no covariance changes."
         ),
         source=(
             "ahn2023, program: `simple demonstration.ipynb`, cells 2 and 5; `rotation demonstration-Adam.ipynb`, cells "
-            "2, 6 and 7 (two of three runs are printed)"
+            "2, 6 and 7 (two of three runs are printed); that the losses belong to two minima of one loss is found here"
         ),
         settings=presets(
             _Printed(

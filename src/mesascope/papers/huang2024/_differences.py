@@ -11,6 +11,7 @@ DIFFERENCES = (
         f"one softmax layer with one merged matrix for keys and queries, values fixed ({_REVIEWS})",
         "the same layer: Q alone is trained",
         (*_FLOWS, "sampled-stages"),
+        departure="same",
     ),
     Difference(
         "model",
@@ -23,18 +24,21 @@ DIFFERENCES = (
         f"K orthonormal features, K large, p_k of order 1/K ({_REVIEWS}); sizes not stated where we could read",
         "K = 4, p_k = 1/4; N = 30, full N = 100 (late-rate: K = 2 to 4, N = 20 to 100)",
         ("balanced", "late-rate"),
+        departure="smaller",
     ),
     Difference(
         "data",
         f"p_1 of order 1, all others of order 1/K, K large ({_REVIEWS})",
         "K = 4, p = 0.7, 0.12, 0.1, 0.08; N = 30, full N = 100 (sampled-stages: N = 30)",
         ("stages", "order-of-features", "sampled-stages"),
+        departure="smaller",
     ),
     Difference(
         "data",
         f"K large, p_k of order 1/K ({_REVIEWS})",
         "K = 4 and N = 30, full K = 8 and N = 100",
         ("trained-layer",),
+        departure="smaller",
     ),
     Difference(
         "optimizer",

@@ -15,7 +15,7 @@ from ._data import PAPER, draw_prompts, features_of, pool_on_the_sphere, regress
 _PROGRAM = "Linear/Fig1_Linear_Double_Descent"
 _NEAR = 0.5, 2.0  # between them the error is that of few rare pools, and the order 1/d does not suffice
 _MORE = 4  # pools of the smaller dimension for one of the larger
-_PENALTY = 1e-8  # λ of the program (largetau.py:12)
+_PENALTY = 1e-8  # λ of the program (largetau.py:11 at commit 40ef19c7, smalltau.py:14)
 
 
 def _errors(dim: int, settings: _Descent) -> np.ndarray:

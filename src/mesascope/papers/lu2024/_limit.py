@@ -83,10 +83,10 @@ CLAIMS = (
         id=f"{PAPER}/finite-dimension",
         title="Finite dimensions come to Result 1 like one over d",
         evidence="measured, reduced",
-        origin="authors' code",
+        origin="ours",
         statement="""At τ = ∞ the error on new tasks of the best Γ for a pool tends to Result 1, and the difference falls
             like 1/d.""",
-        source=f"lu2024, Result 1, as {PROGRAM}/common.py:11 of Pehlevan-Group/icl-asymptotic has it; the rate is ours",
+        source=f"the rate is found here; the limit is lu2024, Result 1, as {PROGRAM}/common.py:10-25 has it",
         settings=presets(_Limit()),
         check=_limit,
         criterion="""The 95 % interval of the slope of log difference over log d, from 24 to 96, lies within 0.2 of −1: the

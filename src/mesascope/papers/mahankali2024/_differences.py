@@ -8,7 +8,8 @@ DIFFERENCES = (
     Difference(
         "model",
         f"one head with W_K, W_Q, W_V and a vector h ({_REVIEW})",
-        "merged W^KQ and W^PV, sums over the examples",
+        "the same functions: merged W^KQ and W^PV, sums over the examples",
+        departure="same",
     ),
     Difference(
         "data",
@@ -16,12 +17,14 @@ DIFFERENCES = (
         f"(abstract; sections 3 and 4 by {_REVIEW})",
         "d = 2, n = 6 and 12, σ = 0.5 and 2 (full: d = 5, n = 10 and 50, σ = 0 to 3)",
         ("noisy-step", "preconditioned-step"),
+        departure="smaller",
     ),
     Difference(
         "data",
         f"a family of nonlinear targets under Assumption 1 (abstract; section 5 by {_REVIEW}), any d and n",
         "two-layer ReLU networks drawn for every prompt; d = 3, n = 10, width 20, σ = 0.5 (full: d = 5, n = 40, width 100)",
         ("nonlinear-targets", "nonlinear-targets-named"),
+        departure="smaller",
     ),
     Difference(
         "optimizer",

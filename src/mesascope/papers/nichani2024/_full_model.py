@@ -194,7 +194,7 @@ _HISTORY = (
 CLAIMS = (
     Claim(
         id=f"{PAPER}/full-model",
-        title="The authors' model puts the graph into its first layer",
+        title="The authors' model, trained on chains, looks at the token before",
         statement=(
             "With the authors' model, all of whose weights are free and start at 0, training encodes the latent causal graph "
             "in the first attention layer."

@@ -249,7 +249,7 @@ CLAIMS = (
         statement="""With augmented tokens, commuting W and off-diagonal gradients masked, gradient flow ends at one step of
             gradient descent from 0 on ½Σ‖x_{t+1} − W x_t‖², with step size 1/(T + d − 2).""",
         source=f"""sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM},
-            augmented.py:246-253; the step size is derived here""",
+            augmented.py:246-253; that the masked flow ends there, and the step size, are derived here""",
         settings=presets(_Augmented(), contexts=(5, 20, 50)),
         check=_step,
         criterion="""Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and

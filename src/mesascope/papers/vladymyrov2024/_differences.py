@@ -19,6 +19,7 @@ DIFFERENCES = (
         f"sums over the examples, no 1/N visible (section 5.2); initialization not stated ({_PLACE})",
         "means over the examples, labels scaled to variance 1 while training: the same functions, trained from N(0, 0.05²)",
         _TRAINED,
+        departure="same",
     ),
     Difference(
         "data",
@@ -26,6 +27,7 @@ DIFFERENCES = (
         "the paper's sizes, σ_max = 5",
         _ROWS,
         ("small",),
+        "smaller",
     ),
     Difference(
         "data",
@@ -33,6 +35,7 @@ DIFFERENCES = (
         "d = 4, N = 8, σ_max = 5; four layers, in mixed-noise five",
         ("mixed-noise", "untuned-rivals", "gd-plus-plus-named", "diagonal-heads-nameless"),
         ("small",),
+        "smaller",
     ),
     Difference(
         "optimizer",

@@ -6,16 +6,14 @@ _LAYER = ("trained-loss", "sensitivities", "interpolated-weights", "named")
 _LOOPED = ("looped-gd-plus-plus",)
 _TRAINED = (*_LAYER, *_LOOPED)
 _INTERLEAVED = ("interleaved-one-step", "interleaved-copying")
-_SAMPLED = ("printed-loss", "printed-curvatures")
 
 DIFFERENCES = (
     Difference(
         "model",
-        "one head, separate W_K, W_Q, W_V and P of 11 × 11, sum over the examples; start: truncated normal, variance "
-        "0.002/11, looped 0.001/11 (`attn.py:156-198`, `transformer.py:246`, notebook `constructed_token_setup.ipynb`, "
-        "cell 4)",
-        "one head, merged W^KQ and W^PV of 11 × 11, mean over the examples; start: N(0, 0.1²)",
+        "one head, separate W_K, W_Q, W_V and P of 11 × 11, sum over the examples (`attn.py:156-198`)",
+        "the same functions: merged W^KQ and W^PV of 11 × 11, mean over the N examples",
         _TRAINED,
+        departure="same",
     ),
     Difference(
         "model",
@@ -24,6 +22,7 @@ DIFFERENCES = (
         "3 + 10 entries and a start of variance 0.3/13, all else the same",
         _INTERLEAVED,
         ("small",),
+        "smaller",
     ),
     Difference(
         "data",
@@ -31,12 +30,14 @@ DIFFERENCES = (
         "d = 3, N = 4, x uniform on (−½, ½)",
         _INTERLEAVED,
         ("small",),
+        "smaller",
     ),
     Difference(
         "optimizer",
         "Adam, second decay 0.98, rate 0.001, clip 0.001 (`constructed_token_setup.ipynb`, cell 4; `config.py:22`; text, "
-        "A.12: clip 10)",
-        "Adam, second decay 0.999, cosine schedule, clip 1; rate 0.03 (named and looped 0.01), full 0.01",
+        "A.12: clip 10); start: truncated normal, variance 0.002/11, looped 0.001/11 (`transformer.py:246`; the notebook's "
+        "cell 4)",
+        "Adam, second decay 0.999, cosine schedule, clip 1; rate 0.03 (named and looped 0.01), full 0.01; start: N(0, 0.1²)",
         _TRAINED,
     ),
     Difference(
@@ -64,14 +65,25 @@ DIFFERENCES = (
     Difference("batch", "2048 (`normal_token_construct.ipynb`, cell 4)", "96", _INTERLEAVED, ("small",)),
     Difference(
         "precision",
-        "single (JAX's default)",
+        "single: JAX's default, which nothing in `src/` changes",
         "single in training, double where layers are judged",
         (*_TRAINED, *_INTERLEAVED),
     ),
-    Difference("seeds", "5 (Figure 2), 1 in the notebook", "5, full 10; named 2, full 5", _LAYER),
-    Difference("seeds", "not stated where we could read", "5", _LOOPED),
-    Difference("seeds", "several single curves (Figure 5), 1 in the notebook", "5", _INTERLEAVED),
-    Difference("seeds", "not the same draws", "other draws of the same law", _SAMPLED),
+    Difference("seeds", "5 (Figure 2), 1 in the notebook (cell 4)", "5, full 10; named 2, full 5", _LAYER),
+    Difference("seeds", "1 in the notebook (`constructed_token_setup.ipynb`, cell 4)", "5", _LOOPED),
+    Difference("seeds", "several single curves (Figure 5), 1 in the notebook (cell 4)", "5", _INTERLEAVED),
+    Difference(
+        "seeds",
+        "a stored number (`normal_token_construct.ipynb`, cell 8), from 10⁴ tasks by `train.py:477`; its seed is not stated",
+        "40 other samples of 10⁴ tasks",
+        ("printed-loss",),
+    ),
+    Difference(
+        "seeds",
+        "trained layers (A.10); prompts and seeds are not stated",
+        "4000 drawn prompts",
+        ("printed-curvatures",),
+    ),
     Difference(
         "evaluation",
         "10⁴ fixed tasks; best step on a grid, on 10⁴ tasks (`train.py:477-501`); L2 norms of differences, mean cosine; "

@@ -228,11 +228,11 @@ CLAIMS = (
         id=f"{PAPER}/printed-loss",
         title="The authors' printed loss of one step is the closed form",
         evidence="measured at the paper's setting",
-        origin="authors' code",
+        origin="ours",
         statement="""The loss 0.20468888 of one step that the authors' notebook holds, and drawn prompts, agree with the closed
             form ½s²(d − t₁²/t₂) derived here.""",
         source="""authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as
-            'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`""",
+            'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`; the closed form is derived here""",
         settings=presets(_Printed()),
         check=_printed,
         criterion="""Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all

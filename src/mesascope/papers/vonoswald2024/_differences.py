@@ -16,13 +16,6 @@ DIFFERENCES = (
     ),
     Difference(
         "model",
-        f"start N(0, 0.0002²) ({_RUNS}, `config.py`)",
-        "start N(0, 0.1²); heads, sizes, sum and clip at ±4 as in the program",
-        _ONE,
-        ("small",),
-    ),
-    Difference(
-        "model",
         "4 heads (one layer: 2), key size 20, sum over tokens, values clipped at ±4 behind layers; mesa layer: 4 heads, a λ "
         f"each ({_RUNS}, cells 7 and 11; `attn.py:57-68`, `mesa.py`)",
         "one head of 3d × 3d, mean over t − 1, no clip; mesa layer: one head of size d, one λ",
@@ -43,8 +36,8 @@ DIFFERENCES = (
     ),
     Difference(
         "optimizer",
-        f"AdamW, decay 0.1, rate 1e-4 (`src/optim.py:37-49`; {_RUNS}, cell 7)",
-        "Adam, rate 0.003, warm-up and cosine schedule",
+        f"AdamW, decay 0.1, rate 1e-4 (`src/optim.py:37-49`; {_RUNS}, cell 7), start N(0, 0.0002²) (`config.py`)",
+        "Adam, rate 0.003, warm-up and cosine schedule, start N(0, 0.1²)",
         _ONE,
         ("small",),
     ),
@@ -70,7 +63,10 @@ DIFFERENCES = (
     Difference("steps", "3000 (`run_sensitivity_experiments.ipynb`, cell 7)", "600, full 20 000", _COPY),
     Difference("batch", f"256 ({_RUNS}, cell 7)", "64", (*_ONE, *_DEPTH, *_COPY), ("small",)),
     Difference(
-        "precision", "single", "single in training, double where layers are judged", (*_DEPTH, *_COPY)
+        "precision",
+        "single: JAX's default, which nothing in `src/` or `configs/` changes",
+        "single in training, double where layers are judged",
+        (*_DEPTH, *_COPY),
     ),
     Difference(
         "seeds",
@@ -78,11 +74,13 @@ DIFFERENCES = (
         "5",
         _ONE,
     ),
-    Difference("seeds", "one model each, mesa layer 5 (Figure 4D)", "5", _DEPTH),
-    Difference("seeds", "5", "5", _COPY),
+    Difference(
+        "seeds", f"one model each, mesa layer 5 ({_RUNS}, cells 11 to 15 and 28; Figure 4D)", "5", _DEPTH
+    ),
+    Difference("seeds", "5 (`run_sensitivity_experiments.ipynb`, cell 9)", "5", _COPY),
     Difference(
         "evaluation",
-        "half the squared error, mean over t = 1 … 50, 256 sequences",
+        f"half the squared error, mean over t = 1 … 50 (`src/train.py:15-19`), 256 sequences ({_RUNS}, cell 22)",
         "squared error per coordinate, mean over t = 2 … T − 1, 4000 sequences",
         _DEPTH,
     ),

@@ -8,7 +8,11 @@ _FLOWS = ("theorem-4.1", "standard-initialization", "theorem-4.3", "proposition-
 
 DIFFERENCES = (
     Difference(
-        "model", "complex weights (`models/lsa.py:24-30`)", "real weights", (*_FLOWS, "ratio-by-context")
+        "model",
+        "complex weights (`models/lsa.py:24-30`), real at the start",
+        "real weights: there the gradient of the expected loss is real",
+        (*_FLOWS, "ratio-by-context"),
+        departure="same",
     ),
     Difference(
         "data",
@@ -46,6 +50,7 @@ DIFFERENCES = (
         "batches for σ = 1 from a0 = b0 = 0.1 alone; the exact curves of all nine runs",
         ("figure-1a", "figure-1b"),
         ("small",),
+        "smaller",
     ),
     Difference(
         "data",
@@ -53,6 +58,7 @@ DIFFERENCES = (
         "batches for c = 1 from a0 = b0 = 0.1 alone; the exact curves of all nine runs",
         ("figure-1c",),
         ("small",),
+        "smaller",
     ),
     Difference(
         "optimizer",

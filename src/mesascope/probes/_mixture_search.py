@@ -1,0 +1,209 @@
+"""Which mixture of few learners explains predictions: all pairs and triples on a grid, the best of them fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.core import quick_jit
+
+from ._evidence import Evidence
+from ._fit import Fitted, Fitter
+from ._in_parallel import in_parallel
+from ._mixture_fit import FittedMixture, MixtureFitter
+
+_TRIAL_TASKS = 48  # on which the grid is compared
+_TASKS = 400  # of the fit
+_INTEGERS = (1, 2, 3, 4, 6, 8, 12)
+_POINTS = {0: 1, 1: 8, 2: 6}  # of the grid of one learner, by its scalars: each of them
+_MAX_SIZE = 1e2  # of mean squared predictions, relative to the model's; larger ones diverge
+_EXTENDED = 12  # pairs that are extended to triples
+_REFINED = 4  # kinds of mixtures that are fitted
+_BETTER = 0.98  # the ratio of costs below which another integer is an improvement
+
+
+class _Atoms(NamedTuple):
+    """Learners with given hyperparameters.
+
+    Attributes:
+        kind: the number of the fitter of each, shape (n,).
+        integers: shape (n,).
+        points: the coordinates of each.
+        answers: their weighted predictions on the trial tasks as real vectors, shape (n, D).
+    """
+
+    kind: np.ndarray
+    integers: np.ndarray
+    points: list[np.ndarray]
+    answers: np.ndarray
+
+
+class _Guess(NamedTuple):
+    """A mixture of atoms, with the best convex weights and its squared distance from the model."""
+
+    atoms: tuple[int, ...]
+    weights: tuple[float, ...]
+    cost: float
+
+
+def mixtures(
+    fitters: Sequence[Fitter], fitted: Sequence[Fitted], evidence: Evidence, size: int
+) -> list[FittedMixture]:
+    """Return the best mixtures of `size` learners of different kinds, fitted, the nearest first.
+
+    Args:
+        fitters: of all kinds that may take part.
+        fitted: the best single learner of each kind, which is one point of its grid.
+        evidence: the tasks to fit to.
+        size: 2 or 3.
+    """
+    if len(fitters) < size:
+        return []
+    trial = evidence.part(0, min(_TRIAL_TASKS, evidence.problems.tasks))
+    target = _weighted(trial, trial.answers[None])[0]
+    atoms = _atoms(fitters, fitted, trial)
+    guesses = _pairs(atoms, target)
+    if size == 3:
+        guesses = _triples(atoms, target, guesses[:_EXTENDED])
+    data = evidence.part(0, min(_TASKS, evidence.problems.tasks))
+    found = in_parallel(lambda guess: _refined(fitters, atoms, guess, data), guesses[:_REFINED])
+    return sorted((one for one in found if one is not None), key=lambda one: one.cost)
+
+
+def by_length(mixture: FittedMixture, evidence: Evidence) -> FittedMixture:
+    """Return the same kinds with weights that depend on the number of examples, fitted from the given mixture."""
+    data = evidence.part(0, min(_TASKS, evidence.problems.tasks))
+    lengths = evidence.problems.lengths
+    rows = np.searchsorted(lengths, np.arange(len(evidence.problems.weights))).clip(0, len(lengths) - 1)
+    fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)))
+    scalars = sum(fitter.sizes)
+    start = np.concatenate([mixture.point[:scalars], np.tile(mixture.point[scalars:], len(lengths))])
+    return fitter.fit(data, mixture.integers, start)
+
+
+def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence) -> _Atoms:
+    """Return the grids of all kinds without those whose predictions diverge."""
+    parts = list(in_parallel(lambda one: _grid_of(*one, trial), list(zip(fitters, fitted, strict=True))))
+    kind = np.concatenate([np.full(len(answers), k) for k, (_, _, answers) in enumerate(parts)])
+    integers = np.concatenate([one for one, _, _ in parts])
+    points = [point for _, some, _ in parts for point in some]
+    answers = np.concatenate([one for _, _, one in parts])
+    sizes = np.sum(answers**2, -1)
+    usable = np.flatnonzero(np.isfinite(sizes) & (sizes < _MAX_SIZE))
+    return _Atoms(kind[usable], integers[usable], [points[i] for i in usable], answers[usable])
+
+
+def _grid_of(fitter: Fitter, fitted: Fitted, trial: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return integers, coordinates and weighted predictions of one kind: a grid, and its best single learner."""
+    how = fitter.fitting
+    grid = fitter.grid(trial.problems, _POINTS[len(how.scalars)])
+    integers = [k for k in _INTEGERS if k <= how.largest] if how.integer else [1]
+    assert fitted.coordinates is not None
+    best, own = fitted.integer, fitted.coordinates[None]
+    features = fitter.features(trial)
+    tried = [(k, grid) for k in integers] + [(best, np.repeat(own, len(grid), 0))]
+    answers = [
+        np.asarray(_answers(fitter, jnp.asarray(k), jnp.asarray(points), features)) for k, points in tried
+    ]
+    answers[-1] = answers[-1][:1]
+    tried[-1] = (best, own)
+    shape = trial.answers.shape
+    weighted = [_weighted(trial, np.broadcast_to(one, (len(one), *shape))) for one in answers]
+    return (
+        np.concatenate([np.full(len(points), k) for k, points in tried]),
+        np.concatenate([points for _, points in tried]),
+        np.concatenate(weighted),
+    )
+
+
+@quick_jit
+def _answers(fitter: Fitter, integer: Any, points: Any, features: Any) -> Any:
+    return jax.vmap(lambda at: fitter.build(at, integer).respond(features))(points)
+
+
+def _weighted(evidence: Evidence, answers: np.ndarray) -> np.ndarray:
+    """Return predictions (n, batch, N + 1, m) as real vectors (n, D) whose squared distances are those of a fit."""
+    lengths = evidence.problems.lengths
+    roots = np.sqrt(evidence.weights / evidence.size)[:, lengths, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = (answers[:, :, lengths] * roots).reshape(len(answers), -1)
+    return np.concatenate([flat.real, flat.imag], -1) if np.iscomplexobj(flat) else flat
+
+
+def _pairs(atoms: _Atoms, target: np.ndarray) -> list[_Guess]:
+    """Return the best pair of atoms for each pair of kinds, the nearest first."""
+    gram, cross, power = atoms.answers @ atoms.answers.T, atoms.answers @ target, target @ target
+    own = np.diag(gram)
+    apart = own[:, None] + own - 2 * gram
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip((cross[:, None] - cross + own - gram) / np.where(apart > 0, apart, np.inf), 0, 1)
+    rest = 1 - share
+    cost = power - 2 * (share * cross[:, None] + rest * cross)
+    cost += share**2 * own[:, None] + 2 * share * rest * gram + rest**2 * own
+    found = []
+    for one, other in combinations(np.unique(atoms.kind), 2):
+        rows, columns = np.flatnonzero(atoms.kind == one), np.flatnonzero(atoms.kind == other)
+        place = np.unravel_index(cost[np.ix_(rows, columns)].argmin(), (len(rows), len(columns)))
+        i, j = int(rows[place[0]]), int(columns[place[1]])
+        found.append(_Guess((i, j), (float(share[i, j]), float(rest[i, j])), float(cost[i, j])))
+    return sorted(found, key=lambda guess: guess.cost)
+
+
+def _triples(atoms: _Atoms, target: np.ndarray, pairs: Sequence[_Guess]) -> list[_Guess]:
+    """Return the best extension of each pair by an atom of each other kind, the nearest first and each set of kinds once."""
+    best: dict[frozenset[int], _Guess] = {}
+    for i, j in (pair.atoms for pair in pairs):
+        for kind in set(atoms.kind) - {atoms.kind[i], atoms.kind[j]}:
+            guess = min(
+                _extended(atoms, target, i, j, np.flatnonzero(atoms.kind == kind)), key=lambda one: one.cost
+            )
+            kinds = frozenset(int(atoms.kind[k]) for k in guess.atoms)
+            if kinds not in best or guess.cost < best[kinds].cost:
+                best[kinds] = guess
+    return sorted(best.values(), key=lambda guess: guess.cost)
+
+
+def _extended(atoms: _Atoms, target: np.ndarray, i: int, j: int, more: np.ndarray) -> Iterator[_Guess]:
+    """Yield the pair with each further atom, with the best weights of sum 1, clipped to be convex."""
+    base = atoms.answers[j]
+    for k in map(int, more):
+        steps = np.stack([atoms.answers[i] - base, atoms.answers[k] - base], -1)
+        free = np.clip(np.linalg.lstsq(steps, target - base, rcond=None)[0], 0, None)
+        free /= max(1.0, free.sum())
+        cost = float(np.sum((target - base - steps @ free) ** 2))
+        yield _Guess((i, j, k), (float(free[0]), float(1 - free.sum()), float(free[1])), cost)
+
+
+def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evidence) -> FittedMixture | None:
+    """Return the fit that starts from a guess, with the best integers near its own; None if it is not convex."""
+    chosen = guess.atoms
+    fitter = MixtureFitter(tuple(fitters[atoms.kind[i]] for i in chosen))
+    points = [atoms.points[i] for i in chosen]
+    # a weight of 0 has no derivative by the learner's hyperparameters
+    weights = np.clip(guess.weights, 0.05, None)
+    start = np.concatenate([*points, (weights / weights.sum())[:-1]])
+    integers = tuple(int(atoms.integers[i]) for i in chosen)
+    found = fitter.fit(data, integers, start)
+    while better := _with_other_integers(fitter, found, data):
+        found = better
+    free = found.point[sum(fitter.sizes) :]
+    return found if free.min() >= 0 and free.sum() <= 1 else None
+
+
+def _with_other_integers(fitter: MixtureFitter, found: FittedMixture, data: Evidence) -> FittedMixture | None:
+    """Return the best fit with an integer that is one larger or smaller, if it is better."""
+    tried = []
+    for k, part in enumerate(fitter.parts):
+        if part.fitting.integer is None:
+            continue
+        for integer in (found.integers[k] - 1, found.integers[k] + 1):
+            if 1 <= integer <= part.fitting.largest:
+                integers = (*found.integers[:k], integer, *found.integers[k + 1 :])
+                tried.append(fitter.fit(data, integers, found.point))
+    best = min(tried, key=lambda one: one.cost, default=None)
+    return best if best is not None and best.cost < _BETTER * found.cost else None
