@@ -38,15 +38,11 @@ SAME_SETTING = {"seeds", "implementation"}
 
 # Tagged "measured, reduced" until they are checked again, although their model or data are others than the paper's.
 TO_BE_TAGGED_ANEW = {
-    "fu2024/transformer",
     "raventos2023/crossing",
     "raventos2023/few-tasks",
     "raventos2023/learning-curves",
     "raventos2023/many-tasks",
     "raventos2023/named",
-    "vonoswald2024/depth-and-mesa-layer",
-    "vonoswald2024/mesa-layer-named",
-    "vonoswald2024/second-block",
 }
 
 # What a paper prints is no threshold where it refutes: nothing is near a number that is none.

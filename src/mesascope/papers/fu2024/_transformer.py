@@ -232,7 +232,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/transformer",
         title="Each middle layer of a trained transformer adds about three Newton iterations",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="paper",
         statement=(
             "Each middle layer of a trained softmax transformer adds about three Newton iterations and multiplies the gradient "

@@ -196,8 +196,8 @@ CLAIMS = (
         id=f"{PAPER}/full-model",
         title="The authors' model, trained on chains, looks at the token before",
         statement=(
-            "With the authors' model, all of whose weights are free and start at 0, training encodes the latent causal graph "
-            "in the first attention layer."
+            "Trained on chains with all weights free and from 0, the authors' model attends from every position of its first "
+            "layer most to the one before it."
         ),
         source=(
             "nichani2024, abstract, and Figures 2 and 6 (authors' code, catformer.py:47-82 and single_parent.py:15-25); the "

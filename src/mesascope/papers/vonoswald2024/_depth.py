@@ -127,7 +127,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/depth-and-mesa-layer",
         title="More linear layers are better, one mesa layer is best",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="paper",
         statement="""The loss of trained layers of linear attention falls with their number, and that of one trained mesa layer
             is lower than that of all of them.""",
@@ -145,7 +145,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/mesa-layer-named",
         title="`identify` names ridge regression for a trained mesa layer",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="ours",
         statement="Asked which algorithm a trained mesa layer runs, `identify` names ridge regression.",
         source="vonoswald2024, equations (4) to (8), where weights are set so; asked of `identify`",

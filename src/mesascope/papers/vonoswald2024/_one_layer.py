@@ -226,7 +226,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/second-block",
         title="One linear layer uses a second block beside the gradient step",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="ours",
         statement="""A negative multiple of s_i·s_{t−1}, beside the gradient step's s_{i−1}·s_t, lowers the loss of one linear
             layer, whether attention sums or takes the mean, and trained layers have it.""",

@@ -300,8 +300,8 @@ CLAIMS = (
         id=f"{PAPER}/other-starts",
         title="From random weights, flows can end in traps of rank one",
         evidence="exact",
-        statement="""From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk
-            tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur.""",
+        statement="""From random weights some of the flows tried end at the risk of Theorem 4.1, all others in a local minimum
+            of rank one, risk tr Λ − λ₁²/γ₁, that answers through the labels alone.""",
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
         origin="ours",
         settings=presets(_OtherStarts(), starts=40),

@@ -374,7 +374,7 @@ CLAIMS = (
         full_evidence="measured at the paper's setting",
         origin="ours",
         statement="""With the authors' rates and epochs on one-hot tokens, the product ab and the test loss along exact gradient
-            descent are those along descent on sampled batches, as Figures 1c and 1d plot them.""",
+            descent are those along descent on batches drawn here.""",
         source=f"""the comparison is ours: batches are drawn here, no curve and no draws of the authors are used; law, rates,
             epochs and starts: zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:80-154, main_train_ar.py:62,
             66-70, 82-83""",
