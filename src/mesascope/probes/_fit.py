@@ -31,12 +31,16 @@ class Fitted(NamedTuple):
         cost: the remaining squared distance, relative to the size of the predictions.
         determined: whether the data determine the hyperparameters.
         or_more: whether larger values of its integer, such as more steps, fit as well.
+        coordinates: of its scalars, where they were fitted.
+        integer: its integer.
     """
 
     learner: Learner
     cost: float
     determined: bool = True
     or_more: bool = False
+    coordinates: np.ndarray | None = None
+    integer: int = 1
 
 
 class Fitter(eqx.Module):
@@ -93,7 +97,8 @@ class Fitter(eqx.Module):
         chosen = next(k for k, end in fits.items() if not end.is_worse_than(least))
         learner = self.build(jnp.asarray(fits[chosen].point), chosen)
         or_more = chosen < max(ends) and not ends[max(ends)].is_worse_than(ends[chosen])
-        return Fitted(learner, fits[chosen].cost, or_more=or_more)
+        point = fits[chosen].point
+        return Fitted(learner, fits[chosen].cost, or_more=or_more, coordinates=point, integer=chosen)
 
     def fit_beyond(self, special: Fitted, fitted: Fitted, evidence: Sequence[Evidence]) -> Fitted:
         """Return the special case itself, unless the fit, or one that starts from it, is better than by chance."""
@@ -107,18 +112,20 @@ class Fitter(eqx.Module):
         start = np.array([[s.coordinate(float(values[s.name])) for s in self.fitting.scalars]])
         equations = Equations(Data.of(self, evidence, self.fitting.tasks), integer)
         end = minimize(equations, start, _FIT_GAIN)
-        near = Fitted(self.build(jnp.asarray(end.point), integer), end.cost)
+        near = Fitted(
+            self.build(jnp.asarray(end.point), integer), end.cost, coordinates=end.point, integer=integer
+        )
         best = min(fitted, near, key=lambda one: one.cost)
         ends = [End(end.point, equations.costs_of(learner)) for learner in (same, best.learner)]
-        same_fit = Fitted(same, ends[0].cost, or_more=special.or_more)
+        same_fit = Fitted(same, ends[0].cost, or_more=special.or_more, coordinates=start[0], integer=integer)
         return best if ends[0].is_worse_than(ends[1]) else same_fit
 
-    def grid(self, problems: Problems) -> np.ndarray:
-        """Return initial coordinates of the scalars, shape (points, scalars)."""
+    def grid(self, problems: Problems, count: int | None = None) -> np.ndarray:
+        """Return initial coordinates of the scalars, shape (points, scalars), with `count` values of each."""
         scalars, eigenvalue = self.fitting.scalars, _typical_eigenvalue(problems)
         if not scalars:
             return np.zeros((1, 0))
-        count = {1: 16, 2: 6}[len(scalars)]
+        count = count or {1: 16, 2: 6}[len(scalars)]
         return np.array(list(product(*(s.starts(count, eigenvalue) for s in scalars))))
 
 

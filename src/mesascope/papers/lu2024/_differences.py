@@ -10,6 +10,14 @@ DIFFERENCES = (
         "model",
         "one layer of linear attention (abstract), reduced to Γ, d × (d + 1) (`common.py:20`)",
         "the same Γ",
+        ("finite-dimension", "double-descent", "stored-sweeps", "mean-of-the-pool", "map"),
+        departure="same",
+    ),
+    Difference(
+        "model",
+        "one layer of linear attention (abstract), of which Γ is what they keep",
+        "the whole layer, and Γ",
+        ("full-layer",),
         departure="same",
     ),
     Difference(

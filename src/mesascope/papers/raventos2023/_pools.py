@@ -211,7 +211,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/few-tasks",
         title="Trained on two tasks a transformer memorizes them",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="paper",
         statement="""A softmax transformer trained on prompts of two tasks answers nearly as dMMSE, the best estimator for
             them, and not as ridge regression, on prompts of these tasks and also of new ones.""",
@@ -229,7 +229,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/many-tasks",
         title="Trained on 32 tasks it beats their Bayes estimator on new ones",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="paper",
         statement="""A softmax transformer trained on 32 tasks is nearer to ridge regression than to dMMSE, both with the noise
             of the data, also on these tasks, and has less loss than dMMSE on new tasks.""",
@@ -249,7 +249,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/crossing",
         title="On new tasks it passes from dMMSE to ridge as pools grow",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="ours",
         statement="""On new tasks the trained transformer is nearer to dMMSE at the smaller and nearer to ridge at the
             larger of two pool sizes.""",
@@ -268,7 +268,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/learning-curves",
         title="More training leads away from ridge on few tasks only",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="paper",
         statement="""While a transformer is trained on few tasks its distance from ridge regression on new tasks grows after
             the first steps; on many tasks it falls.""",
@@ -286,7 +286,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/named",
         title="`identify` names memorizing on few tasks and nothing on many",
-        evidence="measured, reduced",
+        evidence="measured, another model",
         origin="ours",
         statement="""Asked about transformers trained on few tasks `identify` names the memorizing learner; trained on many
             it finds that they do what none of its learners does, ridge regression and Bayes mixtures included.""",
