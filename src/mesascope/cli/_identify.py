@@ -50,7 +50,7 @@ class Identify(PluginOption):
     """Folder for figures (PDF, PNG, CSV) and their record, identification.json."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: verdict, candidates, ranking (learner, hyperparameters, distance, interval,
-    contains), separated_by, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
+    contains), separated_by, mixtures, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
     provenance, figures."""
 
     def run(self) -> int:
@@ -134,7 +134,7 @@ def importable(file: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-_COLOURS = {"identified": "bold green", "ambiguous": "yellow", "none": "bold red"}
+_COLOURS = {"identified": "bold green", "mixture": "green", "ambiguous": "yellow", "none": "bold red"}
 
 
 def _print(record: "IdentificationRecord") -> None:

@@ -59,7 +59,10 @@ def judge(learners: Sequence[Learner], evidence: Sequence[Evidence], level: floa
     Raises:
         ValueError: too few tasks for the level.
     """
-    parts = [_judge_one(learners, one, level, seed + place) for place, one in enumerate(evidence)]
+    parts = [
+        judge_answers(answers_of(learners, one.problems), one, level, seed + place)
+        for place, one in enumerate(evidence)
+    ]
     return Judgement(np.mean([p.distance for p in parts], 0), np.mean([p.resampled for p in parts], 0))
 
 
@@ -97,12 +100,17 @@ def _responses(learner: Learner, features: Any) -> Any:
     return learner.respond(features)
 
 
-def _judge_one(learners: Sequence[Learner], evidence: Evidence, level: float, seed: int) -> Judgement:
+def judge_answers(given: Sequence[np.ndarray], evidence: Evidence, level: float, seed: int) -> Judgement:
+    """Return the distances of predictions, each of shape (batch, N + 1, m), from those of the model.
+
+    Raises:
+        ValueError: too few tasks for the level.
+    """
     weights = evidence.weights
     check_level(level, evidence.problems.tasks)
     columns = [np.sum(squared(evidence.answers) * weights, -1)]
     most = DIVERGENT * columns[0].max() or 1e300
-    for answers in answers_of(learners, evidence.problems):
+    for answers in given:
         off = squared(evidence.answers - answers)
         columns.append(np.minimum(np.sum(np.where(np.isfinite(off), off, 1e300) * weights, -1), most))
     table = np.stack(columns, -1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mesascope.learners import FAMILIES
+from mesascope.records import MixtureRecord
 
 from ._identification import Ranked, Verdict
 
@@ -38,6 +39,27 @@ def headline(verdict: Verdict, ranking: Sequence[Ranked], near: Collection[str])
     return line
 
 
+def headline_of_mixtures(mixtures: Sequence[MixtureRecord]) -> str:
+    """Return the mixtures that explain a model, and how much the nearest leaves unexplained."""
+    rest = f"{share(min(one.distance for one in mixtures))} of its mean square unexplained"
+    line = f"a mixture of {' or of '.join(map(described_mixture, mixtures))}: {rest}"
+    return (
+        line
+        if len(mixtures) == 1 and mixtures[0].determined
+        else f"{line}; these data do not tell the weights"
+    )
+
+
+def described_mixture(mixture: MixtureRecord) -> str:
+    """Return e.g. `0.6 ridge (penalty 0.3) and 0.4 average`, with a range of weights that depend on the examples."""
+    parts = []
+    for place, part in enumerate(mixture.parts):
+        values = mixture.weights[place].value if mixture.weights else (part.weight,)
+        weight = "–".join(dict.fromkeys(f"{one:.2g}" for one in (min(values), max(values))))
+        parts.append(f"{weight} {_with_numbers(part.learner, part.hyperparameters, {})}")
+    return _listed(parts)
+
+
 def share(distance: float) -> str:
     """Return a relative distance in percent, or as a power of ten if it is small."""
     if distance < 1e-4:
@@ -59,12 +81,17 @@ def _is_inside(entry: Ranked, alike: Sequence[Ranked]) -> bool:
 def _described(entry: Ranked) -> str:
     """Return the id with the numbers that were fitted, such as `gradient-descent (step_size 0.186, steps ≥ 12)`."""
     integer = type(entry.algorithm).fitting.integer
+    signs = {integer: "≥ "} if integer and entry.or_more else {}
+    return _with_numbers(entry.learner, entry.hyperparameters, signs)
+
+
+def _with_numbers(learner: str, hyperparameters: Mapping[str, Any], signs: Mapping[str, str]) -> str:
     parts = [
-        f"{name} {'≥ ' if name == integer and entry.or_more else ''}{_short(value)}"
-        for name, value in entry.hyperparameters.items()
+        f"{name} {signs.get(name, '')}{_short(value)}"
+        for name, value in hyperparameters.items()
         if not isinstance(value, list)
     ]
-    return f"{entry.learner} ({', '.join(parts)})" if parts else entry.learner
+    return f"{learner} ({', '.join(parts)})" if parts else learner
 
 
 def _short(value: Any) -> str:

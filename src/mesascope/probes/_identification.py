@@ -12,13 +12,21 @@ import numpy as np
 from pydantic import Field, SkipValidation
 
 from mesascope.learners import Learner
-from mesascope.records import Beyond, IdentificationRecord, RankedRecord, Separation, html_table, provenance
+from mesascope.records import (
+    Beyond,
+    IdentificationRecord,
+    MixtureRecord,
+    RankedRecord,
+    Separation,
+    html_table,
+    provenance,
+)
 
 from ._algebra import Reading
 from ._identification_curves import Curves
 from ._intervals import Measured
 
-Verdict = Literal["identified", "ambiguous", "none"]
+Verdict = Literal["identified", "mixture", "ambiguous", "none"]
 
 
 class Ranked(RankedRecord):
@@ -55,7 +63,8 @@ class Identification:
     Attributes:
         headline: the algorithm, or the family of algorithms, and how much of the predictions it leaves unexplained.
         verdict: "identified": one learner is within tolerance, and all others are farther away; "ambiguous": several
-            learners could not be distinguished; "none": no learner is within tolerance.
+            learners could not be distinguished; "mixture": none is within tolerance, and one convex mixture is; "none": no
+            learner and no mixture that was tried is within tolerance.
         candidates: the ids of the learners of the verdict: one, several or none.
         ranking: all learners: the candidates, then the others, each sorted by distance.
         separated_by: the additional data on which the model was evaluated to distinguish candidates.
@@ -63,6 +72,8 @@ class Identification:
         beyond: the distance of the first learner of the ranking from the model on other data; empty without `search`.
         reading: the interpretation of the weights, for linear attention; None for other models.
         asked: the settings.
+        mixtures: where no learner is within tolerance, the mixtures of the fewest learners that are, the simplest first;
+            several cannot be told apart.
         compare: evaluates the model again, for `curves`; it is lost in copies by pickle.
     """
 
@@ -75,6 +86,7 @@ class Identification:
     headline: str
     beyond: tuple[Beyond, ...]
     asked: Asked
+    mixtures: tuple[MixtureRecord, ...]
     compare: Callable[[], Curves] | None = field(compare=False)
 
     @cached_property
@@ -106,6 +118,7 @@ class Identification:
             ranking=tuple(entry.model_dump() for entry in self.ranking),
             separated_by=self.separated_by,
             beyond=self.beyond,
+            mixtures=self.mixtures,
             reading=None if self.reading is None else _reading(self.reading),
             spec=dict(spec or {}),
             provenance=provenance(),

@@ -15,6 +15,9 @@ from ._identification import Identification
 from ._inquiry import Inquiry
 from ._intervals import check_level
 
+MAX_PARTS = 3
+"""The largest number of learners in a mixture."""
+
 
 @shows_progress
 def identify(
@@ -28,6 +31,7 @@ def identify(
     level: float = 0.95,
     learners: Sequence[str] | None = None,
     search: bool = True,
+    parts: int = 1,
     interface: Interface | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Identification:
@@ -54,6 +58,13 @@ def identify(
       with inputs of twice the size, badly conditioned inputs and twice as many examples, is given beside it.
     - Of numbers of steps that fit equally well, to two standard errors over tasks, the smallest is named.
 
+    With `parts` 2 or 3 a model that no single learner explains is compared with convex mixtures $\sum_k \pi_k g_k$ of so many
+    learners of different kinds: in predictions, or in probabilities of symbols. All of them on a grid of hyperparameters are
+    compared, and the simplest of the near ones are fitted, hyperparameters and weights together. Weights have intervals over
+    tasks by the first order of the bootstrap. They are the same after all numbers of examples if that suffices. The result is
+    ambiguous if several mixtures explain the model, or if tasks do not tell the weights. Preconditioners and constants take no
+    part in mixtures.
+
     Args:
         model: a model of mesascope, or anything that `as_callable` takes: a function of contexts (batch, t, d) → (batch, d),
             of prompts (x (batch, n + 1, d), y (batch, n)) → (batch,), or of symbols (batch, t) → probabilities (batch, states).
@@ -65,6 +76,7 @@ def identify(
         level: confidence level of the intervals, and of every comparison.
         learners: ids of the learners to compare with; by default all that read such data.
         search: whether the model may be evaluated on other data.
+        parts: the largest number of learners in a mixture, 1 to 3; 1 tries none.
         interface: how the model is called, as for `as_callable`; by default by the names of its parameters.
         progress: called before every step.
 
@@ -80,9 +92,12 @@ def identify(
     tasks = _checked_tasks(tasks, level)
     _check_tolerance(tolerance)
     names = _checked_names(learners, process)
+    parts = _checked_parts(parts, names)
     if interface is not None:
         model = as_callable(model, interface=interface)
-    inquiry = Inquiry(model, process, task, tasks, seed, level, tolerance, progress or (lambda _: None))
+    inquiry = Inquiry(
+        model, process, task, tasks, seed, level, tolerance, parts, progress or (lambda _: None)
+    )
     return inquiry.run(names, search)
 
 
@@ -100,6 +115,16 @@ def _checked_tasks(tasks: int, level: float) -> int:
     except ValueError as error:
         raise ValueError(f"{error} (one half of the {tasks} tasks is fitted to)") from None
     return tasks
+
+
+def _checked_parts(parts: int, names: Sequence[str]) -> int:
+    if integer_at_least("parts", parts, 1) > MAX_PARTS:
+        raise ValueError(f"parts must be at most {MAX_PARTS}, got {parts}")
+    if parts > 1 and len(names) < 2:
+        raise ValueError(
+            f"learners: a mixture needs at least two, got {', '.join(names)}; add one, or leave out parts"
+        )
+    return parts
 
 
 def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:

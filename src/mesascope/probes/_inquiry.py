@@ -11,7 +11,7 @@ import numpy as np
 from mesascope.core import Progress, named_key
 from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
-from mesascope.records import Beyond, Separation
+from mesascope.records import Beyond, MixtureRecord, Separation
 
 from ._algebra import read_weights
 from ._answers import answers
@@ -19,13 +19,20 @@ from ._candidates import DIVERGENT, Judgement, judge
 from ._evidence import Evidence
 from ._fit import Fitted
 from ._fitters import fitters, with_special_cases
-from ._headline import headline
+from ._headline import headline, headline_of_mixtures
 from ._identification import Asked, Identification, Ranked, Verdict, plain_hyperparameters
 from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
+from ._mixture import Halves, Limits, explaining_mixtures, verdict_of_mixtures
 from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample, sampled
-from ._reasons import beyond_in_words, of_a_large_pool, of_a_pool_without_noise, reasons_of
+from ._reasons import (
+    beyond_in_words,
+    mixtures_in_words,
+    of_a_large_pool,
+    of_a_pool_without_noise,
+    reasons_of,
+)
 from ._separation import Differences, Place
 from ._settings import informative_setting, settings_beyond
 
@@ -47,10 +54,12 @@ class Inquiry:
         seed: int,
         level: float,
         tolerance: float,
+        parts: int,
         progress: Callable[[Progress], None],
     ):
         self._model, self._process, self._task, self._tasks = model, process, task, tasks
         self._seed, self._level, self._tolerance, self._progress = seed, level, tolerance, progress
+        self._parts = parts
         self._fitters = fitters(process)
 
     def run(self, names: Sequence[str], search: bool) -> Identification:
@@ -71,8 +80,15 @@ class Inquiry:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
         judgement = self._judge(found.fitted, found.evidence[:1])
         ranking = self._ranking(found.fitted, judgement, groups)
-        verdict = self._verdict(groups, ranking)
+        verdict, mixtures = self._verdict(groups, ranking), tuple[MixtureRecord, ...]()
+        explained = any(entry.interval[1] <= self._tolerance for entry in ranking)
+        if self._parts > 1 and not explained:
+            self._report("fit mixtures")
+            mixtures = self._mixtures(found)
+        if mixtures:
+            verdict, groups = verdict_of_mixtures(mixtures), {}
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
+        reasons += () if explained else mixtures_in_words(mixtures, self._parts)
         reasons += of_a_large_pool(self._process) + of_a_pool_without_noise(self._process, ranking)
         beyond: tuple[Beyond, ...] = ()
         if search:
@@ -81,10 +97,12 @@ class Inquiry:
             reasons += beyond_in_words(ranking[0], beyond, self._tolerance)
         judged = self._judging(found.evidence)[0]
         reading = read_weights(self._model, judged)
-        line = headline(verdict, ranking, groups or self._near(found.fitted, judgement))
+        near = groups or self._near(found.fitted, judgement)
+        line = headline_of_mixtures(mixtures) if mixtures else headline(verdict, ranking, near)
+        named = {part.learner: None for one in mixtures for part in one.parts}
         return Identification(
             verdict,
-            tuple(groups),
+            tuple(groups or named),
             ranking,
             tuple(found.separated),
             reasons,
@@ -92,8 +110,15 @@ class Inquiry:
             line,
             beyond,
             self._asked(),
+            mixtures,
             self._comparison(judged, [entry.algorithm for entry in ranking]),
         )
+
+    def _mixtures(self, found: _Found) -> tuple[MixtureRecord, ...]:
+        """Return the mixtures of the fewest learners that explain the model on the data of its process."""
+        (fitting,), (judging,) = self._fitting(found.evidence[:1]), self._judging(found.evidence[:1])
+        limits = Limits(self._parts, self._tolerance, self._level, self._seed)
+        return explaining_mixtures(self._fitters, found.fitted, Halves(fitting, judging), limits)
 
     def _asked(self) -> Asked:
         data = self._process.describe(), self._task.describe()

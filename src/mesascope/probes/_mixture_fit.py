@@ -51,10 +51,12 @@ class MixtureFitter(eqx.Module):
     Attributes:
         parts: a fitter for each learner.
         rows: which row of weights each number of examples 0 … N has; empty if all have the same.
+        lengths: the number of examples of each row.
     """
 
     parts: tuple[Fitter, ...]
     rows: tuple[int, ...] = eqx.field(static=True, default=())
+    lengths: tuple[int, ...] = eqx.field(static=True, default=())
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -78,13 +80,12 @@ class MixtureFitter(eqx.Module):
         return tuple(part.features(evidence) for part in self.parts)
 
     def fit(self, evidence: Evidence, integers: Sequence[int], start: np.ndarray) -> FittedMixture:
-        """Return the local minimum that a start leads to, its costs and the influence of every task on the coordinates."""
+        """Return the local minimum that a start leads to."""
         data = Data.of(self, [evidence], evidence.problems.tasks)
         end = minimize(Equations(data, tuple(integers)), start[None], _GAIN)
-        influence = self._influence(evidence, integers, end.point)
-        return FittedMixture(self, tuple(integers), end.point, end.cost, influence)
+        return FittedMixture(self, tuple(integers), end.point, end.cost)
 
-    def _influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
+    def influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
         r"""Return $-H^{-1} s_i$ for every task, shape (tasks, coordinates): how far it moves the minimum.
 
         $s_i$ is the gradient of the squared distance on task i, and H the Hessian of their mean. A direction in which H is
@@ -112,40 +113,38 @@ class FittedMixture(NamedTuple):
         integers: one for each learner.
         point: the coordinates.
         cost: the remaining squared distance, relative to the size of the predictions.
-        influence: of every task on the coordinates, shape (tasks, coordinates).
     """
 
     fitter: MixtureFitter
     integers: tuple[int, ...]
     point: np.ndarray
     cost: float
-    influence: np.ndarray
 
     @property
     def mixed(self) -> Mixed:
         """The mixture."""
         return self.fitter.build(jnp.asarray(self.point), self.integers)
 
-    def weights(self, level: float, seed: int) -> Measured:
-        r"""Return the weights with intervals over tasks, clipped to 0 … 1; shape (K,), or (lengths, K).
+    def weights(self, evidence: Evidence, level: float, seed: int) -> Measured:
+        r"""Return the weights with intervals over the tasks that they were fitted to; shape (K,), or (lengths, K).
 
-        Tasks are resampled 1000 times, and the minimum moves by the mean of their influence (the first order of the bootstrap).
+        Tasks are resampled 1000 times, and the minimum moves by the mean of their influence, the first order of the
+        bootstrap. Intervals are clipped to 0 … 1, and are all of it for weights that the tasks do not determine.
         """
-        count = len(self.fitter.parts)
-        free = slice(sum(self.fitter.sizes), None)
-        value = _with_last(self.point[free].reshape(-1, count - 1))
-        influence = self.influence[:, free]
-        known = np.isfinite(influence).all()
-        if known:
-            moves = resampled_means(influence, seed) - influence.mean(0)
-            drawn = _with_last(
-                self.point[free].reshape(-1, count - 1) + moves.reshape(len(moves), -1, count - 1)
-            )
-            ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        else:
-            ends = np.stack([np.zeros_like(value), np.ones_like(value)])
+        rest = len(self.fitter.parts) - 1
+        free = self.point[sum(self.fitter.sizes) :].reshape(-1, rest)
+        influence = self.fitter.influence(evidence, self.integers, self.point)[:, sum(self.fitter.sizes) :]
+        told = (
+            np.isfinite(influence).all(0).reshape(-1, rest).all(1)
+        )  # rows of weights that the tasks determine
+        known = np.where(np.isfinite(influence), influence, 0)
+        moves = resampled_means(known, seed) - known.mean(0)
+        drawn = _with_last(free + moves.reshape(len(moves), -1, rest))
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        value = _with_last(free)
+        ends = value, np.where(told[:, None], low, 0.0), np.where(told[:, None], high, 1.0)
         shape = value.shape if self.fitter.rows else value.shape[1:]
-        return Measured(*(np.clip(one, 0, 1).reshape(shape) for one in (value, *ends)))
+        return Measured(*(np.clip(one, 0, 1).reshape(shape) for one in ends))
 
 
 def _with_last(free: np.ndarray) -> np.ndarray:
@@ -160,4 +159,5 @@ def _scores(
         off = fitter.build(at, integers).respond(features) - answers
         return jnp.sum(weights[..., None] * jnp.abs(off) ** 2, (1, 2))
 
-    return jax.jacfwd(costs)(point), jax.hessian(lambda at: jnp.mean(costs(at)))(point)
+    # forwards twice: loops over a traced number of steps have no other derivative
+    return jax.jacfwd(costs)(point), jax.jacfwd(jax.jacfwd(lambda at: jnp.mean(costs(at))))(point)

@@ -15,15 +15,18 @@ from mesascope.core import quick_jit
 from ._evidence import Evidence
 from ._fit import Fitted, Fitter
 from ._in_parallel import in_parallel
+from ._metrics import squared
 from ._mixture_fit import FittedMixture, MixtureFitter
 
 _TRIAL_TASKS = 48  # on which the grid is compared
 _TASKS = 400  # of the fit
 _INTEGERS = (1, 2, 3, 4, 6, 8, 12)
-_POINTS = {0: 1, 1: 8, 2: 6}  # of the grid of one learner, by its scalars: each of them
+_POINTS = {0: 1, 1: 16, 2: 6}  # of the grid of one learner, by its scalars: each of them
 _MAX_SIZE = 1e2  # of mean squared predictions, relative to the model's; larger ones diverge
 _EXTENDED = 12  # pairs that are extended to triples
-_REFINED = 4  # kinds of mixtures that are fitted
+_REFINED = 4  # kinds of mixtures that are fitted: the simplest of those that may be as near as the nearest
+_NEAR, _COARSE = 4.0, 1e-3  # what the grid hides of a cost: a factor, and a part of the predictions' square
+_EQUAL_COST = 1e-12  # relative squared distances up to which costs are equal
 _BETTER = 0.98  # the ratio of costs below which another integer is an improvement
 
 
@@ -54,12 +57,12 @@ class _Guess(NamedTuple):
 def mixtures(
     fitters: Sequence[Fitter], fitted: Sequence[Fitted], evidence: Evidence, size: int
 ) -> list[FittedMixture]:
-    """Return the best mixtures of `size` learners of different kinds, fitted, the nearest first.
+    """Return the best mixtures of `size` learners of different kinds, fitted, the simplest first.
 
     Args:
         fitters: of all kinds that may take part.
         fitted: the best single learner of each kind, which is one point of its grid.
-        evidence: the tasks to fit to.
+        evidence: the tasks to fit to, of which some hundreds are used.
         size: 2 or 3.
     """
     if len(fitters) < size:
@@ -70,20 +73,53 @@ def mixtures(
     guesses = _pairs(atoms, target)
     if size == 3:
         guesses = _triples(atoms, target, guesses[:_EXTENDED])
-    data = evidence.part(0, min(_TASKS, evidence.problems.tasks))
-    found = in_parallel(lambda guess: _refined(fitters, atoms, guess, data), guesses[:_REFINED])
-    return sorted((one for one in found if one is not None), key=lambda one: one.cost)
+    data, chosen = fitted_part(evidence), _simplest(fitters, atoms, guesses)
+    found = in_parallel(lambda guess: _refined(fitters, atoms, guess, data), chosen)
+    return [one for one in found if one is not None]
 
 
-def by_length(mixture: FittedMixture, evidence: Evidence) -> FittedMixture:
-    """Return the same kinds with weights that depend on the number of examples, fitted from the given mixture."""
-    data = evidence.part(0, min(_TASKS, evidence.problems.tasks))
-    lengths = evidence.problems.lengths
-    rows = np.searchsorted(lengths, np.arange(len(evidence.problems.weights))).clip(0, len(lengths) - 1)
-    fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)))
+def fitted_part(evidence: Evidence) -> Evidence:
+    """Return the tasks that mixtures are fitted to."""
+    return evidence.part(0, min(_TASKS, evidence.problems.tasks))
+
+
+def _simplest(fitters: Sequence[Fitter], atoms: _Atoms, guesses: Sequence[_Guess]) -> list[_Guess]:
+    """Return the simplest guesses that may be as near as the nearest one, the simplest first."""
+    if not guesses:
+        return []
+    most = _NEAR * guesses[0].cost + _COARSE
+
+    def flexibility(guess: _Guess) -> int:
+        return sum(fitters[atoms.kind[i]].fitting.flexibility for i in guess.atoms)
+
+    near = [guess for guess in guesses if guess.cost <= most]
+    return sorted(near, key=flexibility)[:_REFINED]
+
+
+def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> FittedMixture | None:
+    """Return the same kinds with weights that depend on the number of examples, fitted from the given mixture.
+
+    After numbers of examples where all its learners predict the same, to the tolerance, weights mean nothing: they are those
+    of the next number. None if this leaves fewer than two.
+    """
+    data = fitted_part(evidence)
+    told = _lengths_that_tell(mixture, data, tolerance)
+    if len(told) < 2:
+        return None
+    rows = np.searchsorted(told, np.arange(len(data.problems.weights))).clip(0, len(told) - 1)
+    fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)), tuple(map(int, told)))
     scalars = sum(fitter.sizes)
-    start = np.concatenate([mixture.point[:scalars], np.tile(mixture.point[scalars:], len(lengths))])
+    start = np.concatenate([mixture.point[:scalars], np.tile(mixture.point[scalars:], len(told))])
     return fitter.fit(data, mixture.integers, start)
+
+
+def _lengths_that_tell(mixture: FittedMixture, data: Evidence, tolerance: float) -> np.ndarray:
+    """Return the numbers of examples after which learners of a mixture differ by more than the tolerance."""
+    features = mixture.fitter.features(data)
+    parts = [np.asarray(part.respond(seen)) for part, seen in zip(mixture.mixed.parts, features, strict=True)]
+    size = (data.weights * squared(data.answers)).sum(0)
+    apart = [(data.weights * squared(one - other)).sum(0) for one, other in combinations(parts, 2)]
+    return np.flatnonzero((np.max(apart, 0) > tolerance * size) & (data.problems.weights > 0))
 
 
 def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence) -> _Atoms:
@@ -93,7 +129,8 @@ def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence)
     integers = np.concatenate([one for one, _, _ in parts])
     points = [point for _, some, _ in parts for point in some]
     answers = np.concatenate([one for _, _, one in parts])
-    sizes = np.sum(answers**2, -1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.sum(answers**2, -1)
     usable = np.flatnonzero(np.isfinite(sizes) & (sizes < _MAX_SIZE))
     return _Atoms(kind[usable], integers[usable], [points[i] for i in usable], answers[usable])
 
@@ -191,6 +228,9 @@ def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evid
     found = fitter.fit(data, integers, start)
     while better := _with_other_integers(fitter, found, data):
         found = better
+    while simpler := _with_special_case(fitters, found, data):
+        found = simpler
+    fitter = found.fitter
     free = found.point[sum(fitter.sizes) :]
     return found if free.min() >= 0 and free.sum() <= 1 else None
 
@@ -207,3 +247,23 @@ def _with_other_integers(fitter: MixtureFitter, found: FittedMixture, data: Evid
                 tried.append(fitter.fit(data, integers, found.point))
     best = min(tried, key=lambda one: one.cost, default=None)
     return best if best is not None and best.cost < _BETTER * found.cost else None
+
+
+def _with_special_case(
+    fitters: Sequence[Fitter], found: FittedMixture, data: Evidence
+) -> FittedMixture | None:
+    """Return the fit with the special case of one of its learners in its place, if it is as good and not there already."""
+    by_name = {fitter.kind.name: fitter for fitter in fitters}
+    kinds = [part.kind.name for part in found.fitter.parts]
+    cuts = np.split(found.point, np.cumsum(found.fitter.sizes))
+    for k, part in enumerate(found.fitter.parts):
+        special = None if part.fitting.extends is None else by_name.get(part.fitting.extends[0])
+        if special is None or special.kind.name in kinds:
+            continue
+        values = found.mixed.parts[k].hyperparameters
+        start = np.array([s.coordinate(float(values[s.name])) for s in special.fitting.scalars])
+        fitter = MixtureFitter((*found.fitter.parts[:k], special, *found.fitter.parts[k + 1 :]))
+        simpler = fitter.fit(data, found.integers, np.concatenate([*cuts[:k], start, *cuts[k + 1 :]]))
+        if simpler.cost <= found.cost / _BETTER + _EQUAL_COST:
+            return simpler
+    return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from mesascope.learners import Memorizing, PreconditionedGradientDescent
 from mesascope.processes import Pool, TaskPool
-from mesascope.records import Beyond, Separation
+from mesascope.records import Beyond, MixtureRecord, Separation
 
 from ._identification import Ranked, Verdict
 from ._preconditioner_shape import shape_in_words
@@ -26,7 +26,7 @@ def reasons_of(
     first = ranking[0]
     low, high = first.interval
     at = f"at distance {first.distance:.3g} [{low:.3g}, {high:.3g}]"
-    if verdict == "none":
+    if not groups:
         return (f"the nearest learner, {first.learner}, is {at}, beyond the tolerance {tolerance:g}",)
     lines = []
     if verdict == "identified":
@@ -53,6 +53,37 @@ def reasons_of(
         shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
         lines += [shape] if shape else []
     return (*lines, *map(_separation_in_words, separated))
+
+
+def mixtures_in_words(found: Sequence[MixtureRecord], most: int) -> tuple[str, ...]:
+    """Return what mixtures explain, and what their weights rest on."""
+    if most == 1:
+        return ("no mixture was tried: parts=3 tries those of two and of three learners",)
+    if not found:
+        return (f"no mixture of up to {most} learners is within the tolerance either",)
+    lines = []
+    for one in found:
+        low, high = one.interval
+        named = " and ".join(part.learner for part in one.parts)
+        lines.append(
+            f"a mixture of {named} is at distance {one.distance:.3g} [{low:.3g}, {high:.3g}], within the tolerance"
+        )
+        weights = ", ".join(
+            f"{part.learner} {part.weight:.3g} [{part.interval[0]:.3g}, {part.interval[1]:.3g}]"
+            for part in one.parts
+        )
+        which = (
+            "its weights are"
+            if not one.lengths
+            else "its weights depend on the number of examples; their means are"
+        )
+        lines.append(f"{which} {weights}")
+        if not one.determined:
+            lines.append(
+                "these data do not tell its weights: its learners predict nearly the same "
+                f"(condition number {one.condition:.2g})"
+            )
+    return tuple(lines)
 
 
 def of_a_large_pool(process: Any) -> tuple[str, ...]:

@@ -48,6 +48,8 @@ from ._identification import Beyond as Beyond
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
+from ._identification import MixturePart as MixturePart
+from ._identification import MixtureRecord as MixtureRecord
 from ._identification import RankedRecord as RankedRecord
 from ._identification import ReadingRecord as ReadingRecord
 from ._identification import Separation as Separation

@@ -137,11 +137,50 @@ class CurvesRecord(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
+class MixturePart(BaseModel, frozen=True, extra="forbid"):
+    """A learner of a mixture.
+
+    Attributes:
+        learner: its id.
+        hyperparameters: the fitted hyperparameters.
+        weight: its weight; the mean, where weights depend on the number of examples.
+        interval: confidence interval of the weight over tasks, 0 … 1 where the tasks do not determine it.
+    """
+
+    learner: str
+    hyperparameters: PlainMapping
+    weight: Number
+    interval: tuple[Number, Number]
+
+
+class MixtureRecord(BaseModel, frozen=True, extra="forbid"):
+    r"""A convex mixture of learners that explains a model: $\sum_k \pi_k g_k$, $\pi_k \ge 0$, $\sum_k \pi_k = 1$.
+
+    Attributes:
+        parts: the learners with their weights.
+        distance: as for a learner.
+        interval: confidence interval of the distance.
+        condition: condition number of the Gram matrix of the learners' predictions, each divided by its size.
+        determined: whether the tasks tell the weights: no two of the learners predict the same to the tolerance, and no
+            interval covers both ends.
+        lengths: the numbers of examples on which the weights depend; empty where they are the same for all.
+        weights: the weight of each learner after each of these numbers.
+    """
+
+    parts: Annotated[tuple[MixturePart, ...], Field(min_length=2)]
+    distance: Number
+    interval: tuple[Number, Number]
+    condition: Number
+    determined: bool
+    lengths: tuple[int, ...] = ()
+    weights: tuple[CurveRecord, ...] = ()
+
+
 class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     """The algorithm that a model runs in context, as plain numbers; see `mesascope.probes.Identification`.
 
     Attributes:
-        verdict, candidates, ranking, separated_by, reasons, reading, headline, beyond: what was found.
+        verdict, candidates, ranking, separated_by, reasons, reading, headline, beyond, mixtures: what was found.
         process, task: the data, in a few words.
         tasks, seed, tolerance, level: the settings.
         spec: the specification of the identification.
@@ -149,7 +188,7 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
         curves: the data of figures; None where none were asked for.
     """
 
-    verdict: Literal["identified", "ambiguous", "none"]
+    verdict: Literal["identified", "mixture", "ambiguous", "none"]
     candidates: tuple[str, ...]
     ranking: Annotated[tuple[RankedRecord, ...], Field(min_length=1)]
     separated_by: tuple[Separation, ...]
@@ -157,6 +196,7 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     reading: ReadingRecord | None
     headline: str = ""
     beyond: tuple[Beyond, ...] = ()
+    mixtures: tuple[MixtureRecord, ...] = ()
     process: str
     task: str
     tasks: int

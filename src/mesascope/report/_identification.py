@@ -221,4 +221,5 @@ def _verdict(record: IdentificationRecord) -> str:
     named = ", ".join(record.candidates)
     if record.verdict == "none":
         return "No learner within tolerance"
-    return f"Identified as {named}" if record.verdict == "identified" else f"Ambiguous: {named}"
+    verdicts = {"identified": "Identified as", "mixture": "A mixture of", "ambiguous": "Ambiguous:"}
+    return f"{verdicts[record.verdict]} {named}"

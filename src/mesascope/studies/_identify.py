@@ -4,11 +4,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    ValidationInfo,
+    model_validator,
+)
 
 from mesascope.core import Progress
 from mesascope.models import require_readable
-from mesascope.specs import Count, Number, Seed, Spec, SpecError, error_path, in_file_form, number, show
+from mesascope.specs import (
+    Count,
+    Number,
+    Seed,
+    Spec,
+    SpecError,
+    error_path,
+    in_file_form,
+    integer,
+    number,
+    show,
+)
 
 from ._data import DataSpec
 from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
@@ -79,6 +98,7 @@ class IdentifySpec(DataSpec):
         level: confidence level of the intervals, in (0, 1).
         learners: ids of the learners to compare with; all when left out.
         search: whether other data may be tried if these cannot separate the candidates.
+        parts: the largest number of learners in a mixture, 1 to 3; 1 tries none.
     """
 
     model: IdentifiedModel
@@ -88,6 +108,7 @@ class IdentifySpec(DataSpec):
     level: Share = 0.95
     learners: Annotated[tuple[str, ...] | None, Field(min_length=1)] = None
     search: StrictBool = True
+    parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=3)] = 1
 
     @model_validator(mode="before")
     @classmethod
@@ -151,4 +172,5 @@ class IdentifySpec(DataSpec):
             "level": float(self.level),
             "learners": self.learners,
             "search": self.search,
+            "parts": self.parts,
         }
