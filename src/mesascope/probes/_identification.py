@@ -69,7 +69,8 @@ class Identification:
         ranking: all learners: the candidates, then the others, each sorted by distance.
         separated_by: the additional data on which the model was evaluated to distinguish candidates.
         reasons: the reasons of the verdict, in sentences.
-        beyond: the distance of the first learner of the ranking from the model on other data; empty without `search`.
+        beyond: the distance of the first learner of the ranking from the model on other data; empty without `search`, and for
+            mixtures.
         reading: the interpretation of the weights, for linear attention; None for other models.
         asked: the settings.
         mixtures: where no learner is within tolerance, the mixtures of the fewest learners that are, the simplest first;

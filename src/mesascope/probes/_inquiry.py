@@ -91,7 +91,7 @@ class Inquiry:
         reasons += () if explained else mixtures_in_words(mixtures, self._parts)
         reasons += of_a_large_pool(self._process) + of_a_pool_without_noise(self._process, ranking)
         beyond: tuple[Beyond, ...] = ()
-        if search:
+        if search and not mixtures:
             self._report("ask beyond its data")
             beyond = tuple(self._beyond(ranking[0].algorithm))
             reasons += beyond_in_words(ranking[0], beyond, self._tolerance)
