@@ -18,7 +18,18 @@ QUESTION = {"law": "gaussian", "dim": 2, "horizon": 6, "tasks": 100, "learners":
 ONE_STEP = {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 0.5, "b": 0.4}}
 SPEC = {**QUESTION, "model": ONE_STEP}
 FIELDS = {"verdict", "candidates", "ranking", "separated_by", "reasons", "reading", "process", "task"}
-FIELDS |= {"headline", "beyond", "tasks", "seed", "tolerance", "level", "spec", "provenance", "figures"}
+FIELDS |= {
+    "headline",
+    "beyond",
+    "mixtures",
+    "tasks",
+    "seed",
+    "tolerance",
+    "level",
+    "spec",
+    "provenance",
+    "figures",
+}
 STEP = """
 import numpy as np
 

@@ -14,9 +14,10 @@ from mesascope.learners import FAMILIES, predictions
 from mesascope.probes import Ranked, identify
 from mesascope.probes._candidates import judge
 from mesascope.probes._evidence import Evidence
-from mesascope.probes._fit import Fitted, _End
+from mesascope.probes._fit import Fitted
 from mesascope.probes._fitters import fitters, with_special_cases
 from mesascope.probes._headline import headline, share
+from mesascope.probes._least_squares import End
 from mesascope.specs import known_kinds
 
 PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.1), ms.FewShot(examples=8)
@@ -138,13 +139,13 @@ def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidenc
 @given(st.integers(0, 1000), st.floats(0.5, 2.0))
 def test_costs_are_compared_task_by_task(seed, scale):
     costs = scale * np.random.default_rng(seed).exponential(size=50)
-    end = _End(np.zeros(1), costs)
+    end = End(np.zeros(1), costs)
     assert not end.is_worse_than(end)
-    assert _End(np.zeros(1), 1.1 * costs).is_worse_than(end)  # every task is worse
+    assert End(np.zeros(1), 1.1 * costs).is_worse_than(end)  # every task is worse
     heavy = costs.copy()
     heavy[0] += 100 * scale  # one task decides nothing
-    assert not _End(np.zeros(1), heavy).is_worse_than(end)
-    assert _End(np.zeros(1), np.full(50, np.inf)).is_worse_than(end)
+    assert not End(np.zeros(1), heavy).is_worse_than(end)
+    assert End(np.zeros(1), np.full(50, np.inf)).is_worse_than(end)
 
 
 def test_it_prints_in_one_line_and_shows_a_table_in_notebooks():
