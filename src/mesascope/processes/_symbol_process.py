@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class SymbolProcess(SequenceProcess):
     """Sequences of symbols 0 … S − 1, every one with a hidden *task* of its own, which can be drawn apart, and kept in a pool.
 
-    Every position of a sequence is drawn by the task: all predictions of `NextToken(horizon)` count.
+    Every position of a sequence is drawn by the task. `NextToken(horizon)` counts the predictions of the third symbol and later
+    ones: its context lengths begin at 2.
 
     Attributes:
         symbols: the number S of symbols.
