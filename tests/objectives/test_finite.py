@@ -27,11 +27,11 @@ def by_definition(model):
 @pytest.mark.parametrize("batch", [4, 13, 500])
 def test_it_is_the_mean_over_all_prompts(monkeypatch, model, batch):
     monkeypatch.setattr(_finite, "_BATCH", batch)
-    _finite.finite_objective.cache_clear()
+    _finite.objective_on_a_set.cache_clear()
     loss = ms.Enumeration().objective(SET, TASK)(model)
     assert float(loss.standard_error) == 0.0
     assert float(loss) == pytest.approx(by_definition(model), rel=1e-12)
-    _finite.finite_objective.cache_clear()
+    _finite.objective_on_a_set.cache_clear()
 
 
 def test_it_is_the_loss_by_default():
@@ -59,6 +59,7 @@ def test_the_flow_on_few_prompts_fits_them_and_is_worse_on_new_ones():
 
 def test_other_data_are_refused():
     with pytest.raises(
-        TypeError, match="Enumeration supports NextToken on DiagonalUnitary, and FewShot on a TrainingSet"
+        TypeError,
+        match="Enumeration supports NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet",
     ):
         ms.Enumeration().objective(PROCESS, TASK)

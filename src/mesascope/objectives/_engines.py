@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         FewShot,
         LinearRegression,
         NextToken,
+        SymbolProcess,
         TaskPool,
         TrainingSet,
     )
@@ -90,7 +91,8 @@ class Enumeration(Engine):
     in x_1, so that the sum is exact. It uses only the definition of the loss and is meant for checks of
     `ExactMoments`, which is much faster.
 
-    On a `TrainingSet` it is the mean over all prompts, for every model.
+    On a `TrainingSet` it is the mean over all prompts, and on `Urns`, `MarkovChains` and their pools the sum over all $S^T$
+    sequences of symbols, at most 2²⁰, with exact probabilities; both for every model.
     """
 
     def check(self, dim: int, horizon: int) -> None:
@@ -104,27 +106,30 @@ class Enumeration(Engine):
 
     def objective(
         self,
-        process: DiagonalUnitary | TrainingSet,
+        process: DiagonalUnitary | TrainingSet | SymbolProcess,
         task: NextToken | FewShot,
         normalizer: Normalizer = "t-1",
     ) -> EnumeratedObjective | FiniteObjective:
         """Return the objective of this process and task, with the normalizer of the model.
 
         Raises:
-            TypeError: for a process other than `DiagonalUnitary` and `TrainingSet`, or a task of another kind of data.
-            ValueError: the grid has more than 2·10⁷ points, or 64-bit mode is off.
+            TypeError: for another process, or a task of another kind of data.
+            ValueError: the grid has more than 2·10⁷ points, there are more than 2²⁰ sequences of symbols, or 64-bit mode is
+                off.
         """
-        from mesascope.processes import DiagonalUnitary, FewShot, NextToken, TrainingSet
+        from mesascope.processes import DiagonalUnitary, FewShot, NextToken, SymbolProcess, TrainingSet
 
         from ._enumeration import enumerated_objective
-        from ._finite import finite_objective
+        from ._finite import objective_on_a_set, objective_on_all_sequences
 
         require_x64("Enumeration")
         if isinstance(process, TrainingSet) and isinstance(task, FewShot):
-            return finite_objective(process, task)
+            return objective_on_a_set(process, task)
+        if isinstance(process, SymbolProcess) and isinstance(task, NextToken):
+            return objective_on_all_sequences(process, task)
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
-                "Enumeration supports NextToken on DiagonalUnitary, and FewShot on a TrainingSet, not "
+                "Enumeration supports NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet, not "
                 f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
             )
         return enumerated_objective(process.law, process.dim, task)

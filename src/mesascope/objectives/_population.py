@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.core import Estimate
-from mesascope.processes import TrainingSet
+from mesascope.processes import SymbolProcess, TrainingSet
 
 from ._engine import Objective
 from ._engines import Engine, Enumeration, ExactMoments
@@ -25,7 +25,8 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
         model: a model of sequences or prompts; the exact engines need linear attention.
         process: the process of the data, e.g. `DiagonalUnitary(law, dim)`.
         task: horizon T, or number of examples N, and weights w_t.
-        engine: the method to compute the expectation; by default `ExactMoments()`; on a `TrainingSet` `Enumeration()`.
+        engine: the method to compute the expectation; by default `ExactMoments()`; on a `TrainingSet`, and
+            on `Urns`, `MarkovChains` and their pools, `Enumeration()`.
 
     Returns:
         The value and its standard error (0 for exact engines). `.value` can be differentiated in the model's
@@ -41,7 +42,7 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
 
 def _exact_engine(process: Any) -> Engine:
     """The engine by default."""
-    return Enumeration() if isinstance(process, TrainingSet) else ExactMoments()
+    return Enumeration() if isinstance(process, TrainingSet | SymbolProcess) else ExactMoments()
 
 
 def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) -> Objective:

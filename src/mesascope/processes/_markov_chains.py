@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..specs import kind
 from ._alphabet import Concentration, Symbols
-from ._symbol_process import SymbolProcess
+from ._symbol_process import SymbolProcess, urn_probabilities
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -46,3 +48,11 @@ class MarkovChains(SymbolProcess):
         from ._symbol_draws import chain_symbols
 
         return chain_symbols(key, tasks, horizon)
+
+    def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
+        """Return the probability of each of the sequences, shape (n, T) → (n,): what follows each symbol is an urn."""
+        before, after = sequences[:, :-1], sequences[:, 1:]
+        found = np.full(len(sequences), 1 / self.symbols)
+        for symbol in range(self.symbols):
+            found *= urn_probabilities(after, before == symbol, self.symbols, float(self.concentration))
+        return found

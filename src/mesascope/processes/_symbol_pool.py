@@ -139,3 +139,13 @@ class SymbolPool(Pool, SymbolProcess):
     def sequences_of(self, key: PRNGKeyArray, tasks: Any, horizon: int) -> Int[Array, "batch horizon"]:
         """Draw one sequence for each task, as the process does."""
         return self.process.sequences_of(key, tasks, horizon)
+
+    def probabilities_of(self, sequences: np.ndarray) -> np.ndarray | None:
+        """Return the probability of each of the sequences, shape (n, T) → (n,): the mean over the pool; None if unknown."""
+        if self.task_shape is None:
+            return None
+        chains, found = len(self.task_shape) == 2, np.zeros(len(sequences))
+        for task in np.asarray(self.table):
+            chances = task[sequences[:, :-1], sequences[:, 1:]] if chains else task[sequences]
+            found += chances.prod(1) / (self.symbols if chains else 1)
+        return found / self.size

@@ -6,6 +6,8 @@ import abc
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ..core import integer_at_least, split_keys
 from ..specs import Data
 from ._draw_once import require_room
@@ -53,6 +55,13 @@ class SymbolProcess(SequenceProcess):
     def sequences_of(self, key: PRNGKeyArray, tasks: Any, horizon: int) -> Int[Array, "batch horizon"]:
         """Draw one sequence for each task: symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
 
+    def probabilities_of(self, sequences: np.ndarray) -> np.ndarray | None:
+        """Return the probability of each of the sequences, shape (n, T) → (n,); None, by default, if it is not known.
+
+        `Enumeration` sums over all sequences with these.
+        """
+        return None
+
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
         horizon = integer_at_least("horizon", horizon, 1)
@@ -60,3 +69,25 @@ class SymbolProcess(SequenceProcess):
         require_room(f"{batch} tasks", 8 * batch * prod(self.task_shape or ()), "symbols")
         task_key, symbol_key = split_keys(key)
         return self.sequences_of(symbol_key, self.draw_tasks(task_key, batch), horizon)
+
+
+def urn_probabilities(
+    draws: np.ndarray, active: np.ndarray, symbols: int, concentration: float
+) -> np.ndarray:
+    r"""Return the probability of draws from an urn with Dirichlet($\alpha, \dots, \alpha$) probabilities.
+
+    By Pólya's rule the next symbol is $s$ with probability $(c_s + \alpha)/(c + S \alpha)$ after $c$ draws, $c_s$ of them $s$.
+
+    Args:
+        draws: symbols, shape (n, T).
+        active: which of them are draws from this urn, shape (n, T).
+        symbols: the number S.
+        concentration: $\alpha$.
+    """
+    counts, found = np.zeros((len(draws), symbols)), np.ones(len(draws))
+    rows = np.arange(len(draws))
+    for symbol, here in zip(draws.T, active.T, strict=True):
+        chance = (counts[rows, symbol] + concentration) / (counts.sum(1) + symbols * concentration)
+        found *= np.where(here, chance, 1.0)
+        counts[rows, symbol] += here
+    return found

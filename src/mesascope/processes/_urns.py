@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..specs import kind
 from ._alphabet import Concentration, Symbols
-from ._symbol_process import SymbolProcess
+from ._symbol_process import SymbolProcess, urn_probabilities
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -45,3 +47,9 @@ class Urns(SymbolProcess):
         from ._symbol_draws import independent_symbols
 
         return independent_symbols(key, tasks, horizon)
+
+    def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
+        """Return the probability of each of the sequences, shape (n, T) → (n,): that of Pólya's urn."""
+        return urn_probabilities(
+            sequences, np.ones(sequences.shape, bool), self.symbols, float(self.concentration)
+        )
