@@ -83,7 +83,9 @@ def test_the_error_on_the_pool_of_many_prompts_is_that_of_the_minimum():
         lu2024.pool_error(2.0, 0.7, 0.25), rel=1e-7
     )
     # no prompts: nothing is learned, and tasks of the pool have mean square 1
-    assert lu2024.pool_error(2.0, 0.7, 0.25, 1e-9) == pytest.approx(1.25, rel=1e-6)
+    assert lu2024.pool_error(2.0, 0.7, 0.25, 1e-6) == pytest.approx(1.25, rel=1e-5)
+    with pytest.raises(ValueError, match="tau must be at least 1e-6"):
+        lu2024.pool_error(2.0, 0.7, 0.25, 1e-9)
 
 
 def _fitted_error(dim, alpha, kappa, noise, prompts, seed, on_pool=False):

@@ -103,7 +103,7 @@ class Fitter(eqx.Module):
     def fit_beyond(self, special: Fitted, fitted: Fitted, evidence: Sequence[Evidence]) -> Fitted:
         """Return the special case itself, unless the fit, or one that starts from it, is better than by chance."""
         assert self.fitting.extends is not None
-        values = special.learner.hyperparameters | dict(self.fitting.extends[1])
+        values = special.learner.hyperparameters | dict(self.fitting.extends[1]) | self.given
         try:
             same = (self.fitting.make or self.kind)(**values)
         except ValueError:  # such as ridge with penalty 0 for a filter that needs a positive one
@@ -120,12 +120,12 @@ class Fitter(eqx.Module):
         same_fit = Fitted(same, ends[0].cost, or_more=special.or_more, coordinates=start[0], integer=integer)
         return best if ends[0].is_worse_than(ends[1]) else same_fit
 
-    def grid(self, problems: Problems, count: int | None = None) -> np.ndarray:
-        """Return initial coordinates of the scalars, shape (points, scalars), with `count` values of each."""
+    def grid(self, problems: Problems) -> np.ndarray:
+        """Return initial coordinates of the scalars, shape (points, scalars)."""
         scalars, eigenvalue = self.fitting.scalars, _typical_eigenvalue(problems)
         if not scalars:
             return np.zeros((1, 0))
-        count = count or {1: 16, 2: 6}[len(scalars)]
+        count = {1: 16, 2: 6}[len(scalars)]
         return np.array(list(product(*(s.starts(count, eigenvalue) for s in scalars))))
 
 

@@ -43,11 +43,9 @@ def headline_of_mixtures(mixtures: Sequence[MixtureRecord]) -> str:
     """Return the mixtures that explain a model, and how much the nearest leaves unexplained."""
     rest = f"{share(min(one.distance for one in mixtures))} of its mean square unexplained"
     line = f"a mixture of {' or of '.join(map(described_mixture, mixtures))}: {rest}"
-    return (
-        line
-        if len(mixtures) == 1 and mixtures[0].determined
-        else f"{line}; these data do not tell the weights"
-    )
+    if len(mixtures) > 1:
+        return f"{line}; these data do not tell which"
+    return line if mixtures[0].determined else f"{line}; these data do not tell the weights"
 
 
 def described_mixture(mixture: MixtureRecord) -> str:

@@ -65,8 +65,8 @@ class Identification:
         verdict: "identified": one learner is within tolerance, and all others are farther away; "ambiguous": several
             learners could not be distinguished; "mixture": none is within tolerance, and one convex mixture is; "none": no
             learner and no mixture that was tried is within tolerance.
-        candidates: the ids of the learners of the verdict: one, several or none.
-        ranking: all learners: the candidates, then the others, each sorted by distance.
+        candidates: the ids of the learners of the verdict: one, several or none; of mixtures the ids of all parts.
+        ranking: all learners, each alone: the candidates, then the others, each sorted by distance.
         separated_by: the additional data on which the model was evaluated to distinguish candidates.
         reasons: the reasons of the verdict, in sentences.
         beyond: the distance of the first learner of the ranking from the model on other data; empty without `search`, and for

@@ -10,10 +10,11 @@ from mesascope.objectives import Task
 from mesascope.specs import unknown
 
 from ._adapter import Interface, as_callable
-from ._fitters import known_learners, learners_for, why_unreadable
+from ._fitters import fitters, known_learners, learners_for, why_unreadable
 from ._identification import Identification
 from ._inquiry import Inquiry
 from ._intervals import check_level
+from ._mixture import takes_part
 
 MAX_PARTS = 3
 """The largest number of learners in a mixture."""
@@ -59,11 +60,11 @@ def identify(
     - Of numbers of steps that fit equally well, to two standard errors over tasks, the smallest is named.
 
     With `parts` 2 or 3 a model that no single learner explains is compared with convex mixtures $\sum_k \pi_k g_k$ of so many
-    learners of different kinds: in predictions, or in probabilities of symbols. All of them on a grid of hyperparameters are
-    compared, and the simplest of the near ones are fitted, hyperparameters and weights together. Weights have intervals over
-    tasks by the first order of the bootstrap. They are the same after all numbers of examples if that suffices. The result is
-    ambiguous if several mixtures explain the model, or if tasks do not tell the weights. Preconditioners and constants take no
-    part in mixtures.
+    learners of different kinds: in predictions, or in probabilities of symbols. All pairs on a grid of hyperparameters are
+    compared, the best of them also with a third learner. Of these the nearest and the three simplest that may be as near are
+    fitted, hyperparameters and weights together. Weights have intervals over tasks by the first order of the bootstrap. They
+    are the same after all numbers of examples if that suffices. The result is ambiguous if several of the fitted mixtures
+    explain the model, or if tasks do not tell the weights. Preconditioners and constants take no part in mixtures.
 
     Args:
         model: a model of mesascope, or anything that `as_callable` takes: a function of contexts (batch, t, d) → (batch, d),
@@ -92,7 +93,7 @@ def identify(
     tasks = _checked_tasks(tasks, level)
     _check_tolerance(tolerance)
     names = _checked_names(learners, process)
-    parts = _checked_parts(parts, names)
+    parts = _checked_parts(parts, names, process)
     if interface is not None:
         model = as_callable(model, interface=interface)
     inquiry = Inquiry(
@@ -117,12 +118,15 @@ def _checked_tasks(tasks: int, level: float) -> int:
     return tasks
 
 
-def _checked_parts(parts: int, names: Sequence[str]) -> int:
+def _checked_parts(parts: int, names: Sequence[str], process: Any) -> int:
     if integer_at_least("parts", parts, 1) > MAX_PARTS:
         raise ValueError(f"parts must be at most {MAX_PARTS}, got {parts}")
-    if parts > 1 and len(names) < 2:
+    known = fitters(process)
+    able = [name for name in names if takes_part(known[name])]
+    if parts > 1 and len(able) < 2:
+        given = ", ".join(able) or "none"
         raise ValueError(
-            f"learners: a mixture needs at least two, got {', '.join(names)}; add one, or leave out parts"
+            f"learners: a mixture needs at least two that take part in mixtures, got {given}; add one, or leave out parts"
         )
     return parts
 

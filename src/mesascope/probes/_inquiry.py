@@ -23,7 +23,7 @@ from ._headline import headline, headline_of_mixtures
 from ._identification import Asked, Identification, Ranked, Verdict, plain_hyperparameters
 from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
-from ._mixture import Halves, Limits, explaining_mixtures, verdict_of_mixtures
+from ._mixture import Halves, Limits, explaining_mixtures, takes_part, verdict_of_mixtures
 from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample, sampled
 from ._reasons import (
@@ -88,7 +88,8 @@ class Inquiry:
         if mixtures:
             verdict, groups = verdict_of_mixtures(mixtures), {}
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
-        reasons += () if explained else mixtures_in_words(mixtures, self._parts)
+        kinds = sum(takes_part(self._fitters[name]) for name in names)
+        reasons += () if explained else mixtures_in_words(mixtures, self._parts, kinds)
         reasons += of_a_large_pool(self._process) + of_a_pool_without_noise(self._process, ranking)
         beyond: tuple[Beyond, ...] = ()
         if search and not mixtures:
@@ -118,7 +119,8 @@ class Inquiry:
         """Return the mixtures of the fewest learners that explain the model on the data of its process."""
         (fitting,), (judging,) = self._fitting(found.evidence[:1]), self._judging(found.evidence[:1])
         limits = Limits(self._parts, self._tolerance, self._level, self._seed)
-        return explaining_mixtures(self._fitters, found.fitted, Halves(fitting, judging), limits)
+        rivals = [found.fitted[name].learner for name in found.groups]
+        return explaining_mixtures(self._fitters, found.fitted, rivals, Halves(fitting, judging), limits)
 
     def _asked(self) -> Asked:
         data = self._process.describe(), self._task.describe()

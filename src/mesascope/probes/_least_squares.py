@@ -131,7 +131,7 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
     damping = np.full(len(costs), 1e-3)
     for _ in range(_ITERATIONS):
         step = _steps(slopes, matrices, damping)
-        # coordinates are logarithms: at most a factor of e² per step
+        # logarithms of hyperparameters change by at most a factor of e² per step
         tried = coordinates - np.clip(step, -2, 2)
         new_of_tasks, new_slopes, new_matrices = equations(tried)
         new_costs = new_of_tasks.sum(1)

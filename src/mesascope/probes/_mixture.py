@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mesascope.learners import Learner
 from mesascope.records import CurveRecord, MixturePart, MixtureRecord
 
 from ._candidates import Judgement, answers_of, judge_answers
@@ -16,6 +18,8 @@ from ._identification import Verdict, plain_hyperparameters
 from ._metrics import squared
 from ._mixture_fit import FittedMixture
 from ._mixture_search import by_length, fitted_part, mixtures
+
+_ENDS = 0.05, 0.95  # an interval that holds both of them says nothing of a weight
 
 
 class Halves(NamedTuple):
@@ -54,28 +58,48 @@ class _Tried(NamedTuple):
 
 
 def explaining_mixtures(
-    fitters: Mapping[str, Any], fitted: Mapping[str, Fitted], halves: Halves, limits: Limits
+    fitters: Mapping[str, Any],
+    fitted: Mapping[str, Fitted],
+    rivals: Sequence[Learner],
+    halves: Halves,
+    limits: Limits,
 ) -> tuple[MixtureRecord, ...]:
     """Return the mixtures of the fewest learners that explain the model, and are not distinguished from the nearest of them.
 
     Weights that are the same after every number of examples are preferred; if no such mixture is within the tolerance, weights
-    may depend on the number of examples.
+    may depend on the number of examples. Not all mixtures are fitted: see `_mixture_search`.
 
     Args:
         fitters: by the ids of the learners.
         fitted: the learners, each fitted alone.
+        rivals: learners that may be within the tolerance; there is no mixture where one is not distinguished from it.
         halves: tasks to fit to and to judge by.
         limits: what they are judged by.
     """
-    names = [name for name in fitters if name in fitted and fitted[name].coordinates is not None]
-    kinds = [fitters[name] for name in names if isinstance(fitters[name], Fitter)]
+    kinds = [fitters[name] for name in fitted if takes_part(fitters[name])]
+    singles, judging = [fitted[kind.kind.name] for kind in kinds], halves.judging
     for size in range(2, limits.most + 1):
-        constant = mixtures(kinds, [fitted[kind.kind.name] for kind in kinds], halves.fitting, size)
-        for found in (constant, (by_length(one, halves.fitting, limits.tolerance) for one in constant)):
-            tried = [_tried(one, halves.judging) for one in found if one is not None]
-            if near := list(_near(tried, halves.judging, limits)):
-                return tuple(_record(*one, halves, limits) for one in near)
+        constant = mixtures(kinds, singles, halves.fitting, size, limits.tolerance)
+        varying = (by_length(one, halves.fitting, limits.tolerance) for one in constant)
+        for found in (constant, varying):
+            tried = [_tried(one, judging) for one in found if one is not None and one.convex]
+            if near := list(_near(tried, judging, limits)):
+                all_farther = _are_farther(rivals, near[0][0], judging, limits)
+                return tuple(_record(*one, halves, limits) for one in near) if all_farther else ()
     return ()
+
+
+def takes_part(fitter: Any) -> bool:
+    """Whether learners of a kind take part in mixtures: those that have no matrix or vector to be fitted."""
+    return isinstance(fitter, Fitter)
+
+
+def _are_farther(rivals: Sequence[Learner], nearest: _Tried, judging: Evidence, limits: Limits) -> bool:
+    """Return whether learners are, with confidence, more than twice as far from the model as a mixture."""
+    if not rivals:
+        return True
+    answers = [nearest.answers, *answers_of(list(rivals), judging.problems)]
+    return bool(judge_answers(answers, judging, limits.level, limits.seed).further(0, limits.level)[1:].all())
 
 
 def verdict_of_mixtures(found: Sequence[MixtureRecord]) -> Verdict:
@@ -92,7 +116,7 @@ def _near(
 ) -> Iterator[tuple[_Tried, float, tuple[float, float]]]:
     """Yield the mixtures within the tolerance that are not farther than the nearest, with distances and intervals.
 
-    Of mixtures with equal predictions the first, which is the simplest, stands for all.
+    Of equal mixtures (`_coincide`) the first, which is the simplest, stands for all.
     """
     if not tried:
         return
@@ -117,13 +141,10 @@ def _apart(one: np.ndarray, other: np.ndarray, judging: Evidence) -> float:
 
 
 def _coincide(one: _Tried, other: _Tried, judging: Evidence, tolerance: float) -> bool:
-    """Return whether two mixtures have the same weights of learners that predict the same, to a hundredth of the tolerance."""
-    if len(one.parts) != len(other.parts):
-        return False
-    pairs = [
-        [_apart(a, b, judging) < tolerance / 100 for b in other.parts] for a in one.parts
-    ]  # which learner of the one is which of the other
-    return all(any(row) for row in pairs) and all(any(column) for column in zip(*pairs, strict=True))
+    """Return whether the learners of two mixtures, in some order, predict the same to a hundredth of the tolerance."""
+    apart = [[_apart(a, b, judging) for b in other.parts] for a in one.parts]
+    orders = permutations(range(len(other.parts)))
+    return any(all(apart[i][j] < tolerance / 100 for i, j in enumerate(order)) for order in orders)
 
 
 def _record(
@@ -133,17 +154,12 @@ def _record(
     halves: Halves,
     limits: Limits,
 ) -> MixtureRecord:
-    mixture, data = tried.mixture, fitted_part(halves.fitting)
-    weights = mixture.weights(data, limits.level, limits.seed)
-    means = [np.atleast_2d(end).mean(0) for end in weights]
-    flat = np.stack([one[:, halves.judging.problems.lengths].ravel() for one in tried.parts])
-    sizes = np.linalg.norm(flat, axis=1)
-    gram = (flat.conj() @ flat.T).real / np.outer(sizes, sizes)
-    low, high = np.atleast_2d(weights.low), np.atleast_2d(weights.high)
-    apart = [
-        _apart(one, other, halves.judging) for i, one in enumerate(tried.parts) for other in tried.parts[:i]
-    ]
-    curves = zip(mixture.mixed.parts, *(np.atleast_2d(end).T.tolist() for end in weights), strict=True)
+    mixture, judging = tried.mixture, halves.judging
+    weights = mixture.weights(fitted_part(halves.fitting), limits.level, limits.seed)
+    low, high = weights.rows.low, weights.rows.high
+    apart = [_apart(one, other, judging) for one, other in combinations(tried.parts, 2)]
+    kinds = [type(part).name for part in mixture.mixed.parts]
+    curves = zip(kinds, *(end.T.tolist() for end in weights.rows), strict=True)
     return MixtureRecord(
         parts=tuple(
             MixturePart(
@@ -152,17 +168,26 @@ def _record(
                 weight=float(weight),
                 interval=(float(least), float(greatest)),
             )
-            for part, weight, least, greatest in zip(mixture.mixed.parts, *means, strict=True)
+            for part, weight, least, greatest in zip(mixture.mixed.parts, *weights.mean, strict=True)
         ),
         distance=distance,
         interval=interval,
-        condition=float(np.linalg.cond(gram)),
-        determined=bool(min(apart) > limits.tolerance and not ((low < 0.05) & (high > 0.95)).any()),
+        condition=_condition(tried.parts, judging),
+        different=min(apart) > limits.tolerance,
+        determined=min(apart) > limits.tolerance and not ((low < _ENDS[0]) & (high > _ENDS[1])).any(),
         lengths=mixture.fitter.lengths,
         weights=tuple(
-            CurveRecord(name=type(part).name, value=tuple(one), low=tuple(least), high=tuple(greatest))
-            for part, one, least, greatest in curves
+            CurveRecord(name=name, value=tuple(one), low=tuple(least), high=tuple(greatest))
+            for name, one, least, greatest in curves
         )
         if mixture.fitter.rows
         else (),
     )
+
+
+def _condition(parts: Sequence[np.ndarray], judging: Evidence) -> float:
+    """Return the condition number of the Gram matrix of predictions, each divided by its size; the answer 0 has none."""
+    flat = np.stack([one[:, judging.problems.lengths].ravel() for one in parts])
+    sizes = np.linalg.norm(flat, axis=1)
+    flat = flat[sizes > 0] / sizes[sizes > 0, None]
+    return float(np.linalg.cond((flat.conj() @ flat.T).real))

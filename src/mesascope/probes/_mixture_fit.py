@@ -17,9 +17,10 @@ from mesascope.learners import Learner
 from ._evidence import Evidence
 from ._fit import Fitter
 from ._intervals import Measured, resampled_means
-from ._least_squares import Data, Equations, minimize
+from ._least_squares import Data, End, Equations, minimize
 
 _GAIN = 1e-13  # relative gain of an iteration below which a fit stops
+_ROUNDING = 1e-9  # of weights
 _FLAT = 1e-9  # curvatures relative to the largest, below which the data do not determine a direction
 
 
@@ -83,7 +84,7 @@ class MixtureFitter(eqx.Module):
         """Return the local minimum that a start leads to."""
         data = Data.of(self, [evidence], evidence.problems.tasks)
         end = minimize(Equations(data, tuple(integers)), start[None], _GAIN)
-        return FittedMixture(self, tuple(integers), end.point, end.cost)
+        return FittedMixture(self, tuple(integers), end)
 
     def influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
         r"""Return $-H^{-1} s_i$ for every task, shape (tasks, coordinates): how far it moves the minimum.
@@ -105,46 +106,71 @@ class MixtureFitter(eqx.Module):
         return found
 
 
+class Weights(NamedTuple):
+    """Weights of a mixture with intervals over tasks.
+
+    Attributes:
+        rows: shape (1, K), or (lengths, K) where they depend on the number of examples.
+        mean: of the rows, shape (K,).
+    """
+
+    rows: Measured
+    mean: Measured
+
+
 class FittedMixture(NamedTuple):
     """A mixture with fitted hyperparameters and weights.
 
     Attributes:
         fitter: of its kinds.
         integers: one for each learner.
-        point: the coordinates.
-        cost: the remaining squared distance, relative to the size of the predictions.
+        end: the coordinates, and the remaining squared distance of every task.
     """
 
     fitter: MixtureFitter
     integers: tuple[int, ...]
-    point: np.ndarray
-    cost: float
+    end: End
 
     @property
     def mixed(self) -> Mixed:
         """The mixture."""
-        return self.fitter.build(jnp.asarray(self.point), self.integers)
+        return self.fitter.build(jnp.asarray(self.end.point), self.integers)
 
-    def weights(self, evidence: Evidence, level: float, seed: int) -> Measured:
-        r"""Return the weights with intervals over the tasks that they were fitted to; shape (K,), or (lengths, K).
+    @property
+    def convex(self) -> bool:
+        """Whether all weights lie between 0 and 1, but for rounding."""
+        rows = self._rows
+        return bool(rows.min() >= -_ROUNDING and rows.max() <= 1 + _ROUNDING)
+
+    @property
+    def _rows(self) -> np.ndarray:
+        free = self.end.point[sum(self.fitter.sizes) :].reshape(-1, len(self.fitter.parts) - 1)
+        return _with_last(free)
+
+    def weights(self, evidence: Evidence, level: float, seed: int) -> Weights:
+        r"""Return the weights with intervals over the tasks that they were fitted to.
 
         Tasks are resampled 1000 times, and the minimum moves by the mean of their influence, the first order of the
-        bootstrap. Intervals are clipped to 0 … 1, and are all of it for weights that the tasks do not determine.
+        bootstrap. Ends are clipped to 0 … 1, and are both of these for weights that the tasks do not determine.
         """
-        rest = len(self.fitter.parts) - 1
-        free = self.point[sum(self.fitter.sizes) :].reshape(-1, rest)
-        influence = self.fitter.influence(evidence, self.integers, self.point)[:, sum(self.fitter.sizes) :]
-        told = (
-            np.isfinite(influence).all(0).reshape(-1, rest).all(1)
-        )  # rows of weights that the tasks determine
+        rest, value = len(self.fitter.parts) - 1, self._rows
+        influence = self.fitter.influence(evidence, self.integers, self.end.point)[
+            :, sum(self.fitter.sizes) :
+        ]
+        told = np.isfinite(influence).all(0).reshape(-1, rest).all(1)  # rows that the tasks determine
         known = np.where(np.isfinite(influence), influence, 0)
         moves = resampled_means(known, seed) - known.mean(0)
-        drawn = _with_last(free + moves.reshape(len(moves), -1, rest))
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        value = _with_last(free)
-        ends = value, np.where(told[:, None], low, 0.0), np.where(told[:, None], high, 1.0)
-        shape = value.shape if self.fitter.rows else value.shape[1:]
-        return Measured(*(np.clip(one, 0, 1).reshape(shape) for one in ends))
+        drawn = _with_last(value[:, :-1] + moves.reshape(len(moves), -1, rest))
+        return Weights(
+            _interval(value, drawn, told[:, None], level),
+            _interval(value.mean(0), drawn.mean(1), told.all(), level),
+        )
+
+
+def _interval(value: np.ndarray, drawn: np.ndarray, told: Any, level: float) -> Measured:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    ends = value, np.where(told, low, 0.0), np.where(told, high, 1.0)
+    return Measured(*(np.clip(one, 0, 1) for one in ends))
 
 
 def _with_last(free: np.ndarray) -> np.ndarray:

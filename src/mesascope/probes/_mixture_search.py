@@ -1,4 +1,4 @@
-"""Which mixture of few learners explains predictions: all pairs and triples on a grid, the best of them fitted."""
+"""Mixtures that may explain predictions: all pairs on a grid, the best with a third learner, and a few of them fitted."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from ._mixture_fit import FittedMixture, MixtureFitter
 _TRIAL_TASKS = 48  # on which the grid is compared
 _TASKS = 400  # of the fit
 _INTEGERS = (1, 2, 3, 4, 6, 8, 12)
-_POINTS = {0: 1, 1: 16, 2: 6}  # of the grid of one learner, by its scalars: each of them
 _MAX_SIZE = 1e2  # of mean squared predictions, relative to the model's; larger ones diverge
 _EXTENDED = 12  # pairs that are extended to triples
-_REFINED = 4  # kinds of mixtures that are fitted: the simplest of those that may be as near as the nearest
-_NEAR, _COARSE = 4.0, 1e-3  # what the grid hides of a cost: a factor, and a part of the predictions' square
-_EQUAL_COST = 1e-12  # relative squared distances up to which costs are equal
+_REFINED = 4  # sets of kinds that are fitted: the nearest on the grid, and the simplest that may be as near
+_NEAR, _COARSE = 4.0, 0.1  # what the grid hides of a cost: a factor, and a part of the tolerance
 _BETTER = 0.98  # the ratio of costs below which another integer is an improvement
 
 
@@ -47,7 +45,7 @@ class _Atoms(NamedTuple):
 
 
 class _Guess(NamedTuple):
-    """A mixture of atoms, with the best convex weights and its squared distance from the model."""
+    """A mixture of atoms, with convex weights and its squared distance from the model."""
 
     atoms: tuple[int, ...]
     weights: tuple[float, ...]
@@ -55,15 +53,16 @@ class _Guess(NamedTuple):
 
 
 def mixtures(
-    fitters: Sequence[Fitter], fitted: Sequence[Fitted], evidence: Evidence, size: int
+    fitters: Sequence[Fitter], fitted: Sequence[Fitted], evidence: Evidence, size: int, tolerance: float
 ) -> list[FittedMixture]:
-    """Return the best mixtures of `size` learners of different kinds, fitted, the simplest first.
+    """Return fitted mixtures of `size` learners of different kinds, the simplest first; not all of them may be convex.
 
     Args:
         fitters: of all kinds that may take part.
         fitted: the best single learner of each kind, which is one point of its grid.
         evidence: the tasks to fit to, of which some hundreds are used.
         size: 2 or 3.
+        tolerance: the distance up to which a mixture explains the predictions.
     """
     if len(fitters) < size:
         return []
@@ -73,9 +72,8 @@ def mixtures(
     guesses = _pairs(atoms, target)
     if size == 3:
         guesses = _triples(atoms, target, guesses[:_EXTENDED])
-    data, chosen = fitted_part(evidence), _simplest(fitters, atoms, guesses)
-    found = in_parallel(lambda guess: _refined(fitters, atoms, guess, data), chosen)
-    return [one for one in found if one is not None]
+    data, chosen = fitted_part(evidence), _chosen(fitters, atoms, guesses, tolerance)
+    return list(in_parallel(lambda guess: _refined(fitters, atoms, guess, data), chosen))
 
 
 def fitted_part(evidence: Evidence) -> Evidence:
@@ -83,24 +81,24 @@ def fitted_part(evidence: Evidence) -> Evidence:
     return evidence.part(0, min(_TASKS, evidence.problems.tasks))
 
 
-def _simplest(fitters: Sequence[Fitter], atoms: _Atoms, guesses: Sequence[_Guess]) -> list[_Guess]:
-    """Return the simplest guesses that may be as near as the nearest one, the simplest first."""
-    if not guesses:
-        return []
-    most = _NEAR * guesses[0].cost + _COARSE
+def _chosen(
+    fitters: Sequence[Fitter], atoms: _Atoms, guesses: Sequence[_Guess], tolerance: float
+) -> list[_Guess]:
+    """Return the nearest guess and the simplest that may be as near, the simplest first."""
 
     def flexibility(guess: _Guess) -> int:
         return sum(fitters[atoms.kind[i]].fitting.flexibility for i in guess.atoms)
 
-    near = [guess for guess in guesses if guess.cost <= most]
-    return sorted(near, key=flexibility)[:_REFINED]
+    most = _NEAR * guesses[0].cost + _COARSE * tolerance if guesses else 0.0
+    near = sorted((guess for guess in guesses[1:] if guess.cost <= most), key=flexibility)
+    return sorted([*guesses[:1], *near[: _REFINED - 1]], key=flexibility)
 
 
 def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> FittedMixture | None:
     """Return the same kinds with weights that depend on the number of examples, fitted from the given mixture.
 
     After numbers of examples where all its learners predict the same, to the tolerance, weights mean nothing: they are those
-    of the next number. None if this leaves fewer than two.
+    of the next number. None if this leaves fewer than two. Integers are those of the given mixture.
     """
     data = fitted_part(evidence)
     told = _lengths_that_tell(mixture, data, tolerance)
@@ -109,7 +107,7 @@ def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> F
     rows = np.searchsorted(told, np.arange(len(data.problems.weights))).clip(0, len(told) - 1)
     fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)), tuple(map(int, told)))
     scalars = sum(fitter.sizes)
-    start = np.concatenate([mixture.point[:scalars], np.tile(mixture.point[scalars:], len(told))])
+    start = np.concatenate([mixture.end.point[:scalars], np.tile(mixture.end.point[scalars:], len(told))])
     return fitter.fit(data, mixture.integers, start)
 
 
@@ -136,9 +134,9 @@ def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence)
 
 
 def _grid_of(fitter: Fitter, fitted: Fitted, trial: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return integers, coordinates and weighted predictions of one kind: a grid, and its best single learner."""
+    """Return integers, coordinates and weighted predictions of one kind: a grid, and where its single fit ended."""
     how = fitter.fitting
-    grid = fitter.grid(trial.problems, _POINTS[len(how.scalars)])
+    grid = fitter.grid(trial.problems)
     integers = [k for k in _INTEGERS if k <= how.largest] if how.integer else [1]
     assert fitted.coordinates is not None
     best, own = fitted.integer, fitted.coordinates[None]
@@ -206,7 +204,7 @@ def _triples(atoms: _Atoms, target: np.ndarray, pairs: Sequence[_Guess]) -> list
 
 
 def _extended(atoms: _Atoms, target: np.ndarray, i: int, j: int, more: np.ndarray) -> Iterator[_Guess]:
-    """Yield the pair with each further atom, with the best weights of sum 1, clipped to be convex."""
+    """Yield the pair with each further atom, with the best weights of sum 1, made convex by clipping."""
     base = atoms.answers[j]
     for k in map(int, more):
         steps = np.stack([atoms.answers[i] - base, atoms.answers[k] - base], -1)
@@ -216,46 +214,45 @@ def _extended(atoms: _Atoms, target: np.ndarray, i: int, j: int, more: np.ndarra
         yield _Guess((i, j, k), (float(free[0]), float(1 - free.sum()), float(free[1])), cost)
 
 
-def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evidence) -> FittedMixture | None:
-    """Return the fit that starts from a guess, with the best integers near its own; None if it is not convex."""
-    chosen = guess.atoms
-    fitter = MixtureFitter(tuple(fitters[atoms.kind[i]] for i in chosen))
-    points = [atoms.points[i] for i in chosen]
+def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evidence) -> FittedMixture:
+    """Return the fit that starts from a guess, with the best integers near its own, and its simplest special case."""
+    fitter = MixtureFitter(tuple(fitters[atoms.kind[i]] for i in guess.atoms))
+    points = [atoms.points[i] for i in guess.atoms]
     # a weight of 0 has no derivative by the learner's hyperparameters
     weights = np.clip(guess.weights, 0.05, None)
     start = np.concatenate([*points, (weights / weights.sum())[:-1]])
-    integers = tuple(int(atoms.integers[i]) for i in chosen)
-    found = fitter.fit(data, integers, start)
-    while better := _with_other_integers(fitter, found, data):
+    found = fitter.fit(data, tuple(int(atoms.integers[i]) for i in guess.atoms), start)
+    while better := _with_other_integers(found, data):
         found = better
     while simpler := _with_special_case(fitters, found, data):
         found = simpler
-    fitter = found.fitter
-    free = found.point[sum(fitter.sizes) :]
-    return found if free.min() >= 0 and free.sum() <= 1 else None
+    return found
 
 
-def _with_other_integers(fitter: MixtureFitter, found: FittedMixture, data: Evidence) -> FittedMixture | None:
+def _with_other_integers(found: FittedMixture, data: Evidence) -> FittedMixture | None:
     """Return the best fit with an integer that is one larger or smaller, if it is better."""
     tried = []
-    for k, part in enumerate(fitter.parts):
+    for k, part in enumerate(found.fitter.parts):
         if part.fitting.integer is None:
             continue
         for integer in (found.integers[k] - 1, found.integers[k] + 1):
             if 1 <= integer <= part.fitting.largest:
                 integers = (*found.integers[:k], integer, *found.integers[k + 1 :])
-                tried.append(fitter.fit(data, integers, found.point))
-    best = min(tried, key=lambda one: one.cost, default=None)
-    return best if best is not None and best.cost < _BETTER * found.cost else None
+                tried.append(found.fitter.fit(data, integers, found.end.point))
+    best = min(tried, key=lambda one: one.end.cost, default=None)
+    return best if best is not None and best.end.cost < _BETTER * found.end.cost else None
 
 
 def _with_special_case(
     fitters: Sequence[Fitter], found: FittedMixture, data: Evidence
 ) -> FittedMixture | None:
-    """Return the fit with the special case of one of its learners in its place, if it is as good and not there already."""
+    """Return the fit with the special case of one of its learners in its place, unless it is worse by more than chance.
+
+    The special case is not there already, and a convex mixture stays convex.
+    """
     by_name = {fitter.kind.name: fitter for fitter in fitters}
     kinds = [part.kind.name for part in found.fitter.parts]
-    cuts = np.split(found.point, np.cumsum(found.fitter.sizes))
+    cuts = np.split(found.end.point, np.cumsum(found.fitter.sizes))
     for k, part in enumerate(found.fitter.parts):
         special = None if part.fitting.extends is None else by_name.get(part.fitting.extends[0])
         if special is None or special.kind.name in kinds:
@@ -264,6 +261,6 @@ def _with_special_case(
         start = np.array([s.coordinate(float(values[s.name])) for s in special.fitting.scalars])
         fitter = MixtureFitter((*found.fitter.parts[:k], special, *found.fitter.parts[k + 1 :]))
         simpler = fitter.fit(data, found.integers, np.concatenate([*cuts[:k], start, *cuts[k + 1 :]]))
-        if simpler.cost <= found.cost / _BETTER + _EQUAL_COST:
+        if not simpler.end.is_worse_than(found.end) and (simpler.convex or not found.convex):
             return simpler
     return None

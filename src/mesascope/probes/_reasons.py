@@ -27,7 +27,9 @@ def reasons_of(
     low, high = first.interval
     at = f"at distance {first.distance:.3g} [{low:.3g}, {high:.3g}]"
     if not groups:
-        return (f"the nearest learner, {first.learner}, is {at}, beyond the tolerance {tolerance:g}",)
+        beyond = "beyond" if low > tolerance else "and may be within"
+        line = f"the nearest learner, {first.learner}, is {at}, {beyond} the tolerance {tolerance:g}"
+        return (line, *map(_separation_in_words, separated))
     lines = []
     if verdict == "identified":
         lines.append(f"{first.learner} is {at}, within the tolerance {tolerance:g}")
@@ -55,10 +57,12 @@ def reasons_of(
     return (*lines, *map(_separation_in_words, separated))
 
 
-def mixtures_in_words(found: Sequence[MixtureRecord], most: int) -> tuple[str, ...]:
-    """Return what mixtures explain, and what their weights rest on."""
+def mixtures_in_words(found: Sequence[MixtureRecord], most: int, kinds: int) -> tuple[str, ...]:
+    """Return what mixtures explain, and what their weights rest on; `kinds` learners may take part."""
     if most == 1:
-        return ("no mixture was tried: parts=3 tries those of two and of three learners",)
+        return (
+            ("no mixture was tried: parts=3 tries those of two and of three learners",) if kinds > 1 else ()
+        )
     if not found:
         return (f"no mixture of up to {most} learners is within the tolerance either",)
     lines = []
@@ -78,11 +82,12 @@ def mixtures_in_words(found: Sequence[MixtureRecord], most: int) -> tuple[str, .
             else "its weights depend on the number of examples; their means are"
         )
         lines.append(f"{which} {weights}")
-        if not one.determined:
+        if not one.different:
             lines.append(
-                "these data do not tell its weights: its learners predict nearly the same "
-                f"(condition number {one.condition:.2g})"
+                f"two of its learners predict nearly the same (condition number {one.condition:.2g})"
             )
+        elif not one.determined:
+            lines.append("the interval of a weight is nearly all of 0 … 1: take more tasks")
     return tuple(lines)
 
 

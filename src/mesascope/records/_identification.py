@@ -144,7 +144,7 @@ class MixturePart(BaseModel, frozen=True, extra="forbid"):
         learner: its id.
         hyperparameters: the fitted hyperparameters.
         weight: its weight; the mean, where weights depend on the number of examples.
-        interval: confidence interval of the weight over tasks, 0 … 1 where the tasks do not determine it.
+        interval: confidence interval of the weight, or of its mean, over tasks; 0 … 1 where the tasks do not determine it.
     """
 
     learner: str
@@ -160,9 +160,10 @@ class MixtureRecord(BaseModel, frozen=True, extra="forbid"):
         parts: the learners with their weights.
         distance: as for a learner.
         interval: confidence interval of the distance.
-        condition: condition number of the Gram matrix of the learners' predictions, each divided by its size.
-        determined: whether the tasks tell the weights: no two of the learners predict the same to the tolerance, and no
-            interval covers both ends.
+        condition: condition number of the Gram matrix of the learners' predictions, each divided by its size, without those
+            that are 0.
+        different: whether no two of the learners predict the same to the tolerance.
+        determined: whether the tasks tell the weights: learners are different, and no interval holds both 0.05 and 0.95.
         lengths: the numbers of examples on which the weights depend; empty where they are the same for all.
         weights: the weight of each learner after each of these numbers.
     """
@@ -171,6 +172,7 @@ class MixtureRecord(BaseModel, frozen=True, extra="forbid"):
     distance: Number
     interval: tuple[Number, Number]
     condition: Number
+    different: bool
     determined: bool
     lengths: tuple[int, ...] = ()
     weights: tuple[CurveRecord, ...] = ()

@@ -218,7 +218,8 @@ def _confusion(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
 
 
 def _verdict(record: IdentificationRecord) -> str:
-    named = ", ".join(record.candidates)
+    mixed = " or ".join(" + ".join(part.learner for part in one.parts) for one in record.mixtures)
+    named = mixed or ", ".join(record.candidates)
     if record.verdict == "none":
         return "No learner within tolerance"
     verdicts = {"identified": "Identified as", "mixture": "A mixture of", "ambiguous": "Ambiguous:"}

@@ -94,14 +94,18 @@ def pool_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number
     B = \lim \frac{\lambda^2}d\, \mathrm{tr}\, \frac{R^2}{F (F + \lambda)^2} = x_*^2 M_\kappa(x_*) + (\lambda^2 - x_*^2) M
     - \lambda (x_* + \lambda)^2 M_2.$$
 
-    Arguments and errors as for `fresh_error`. Source: derived here, with the deterministic equivalent of least squares; the
-    same equations give `fresh_error`.
+    Arguments and errors as for `fresh_error`, but $\tau \ge 10^{-6}$. Source: derived here, with the deterministic equivalent
+    of least squares; the same equations give `fresh_error`.
     """
     alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
     at_the_end = rho + x - x**2 * resolvent(x, kappa)
     if tau > 1:
         return at_the_end if isinf(tau) else at_the_end * tau / (tau - 1)
+    if tau < 1e-6:
+        raise ValueError(
+            f"tau must be at least 1e-6 for the error on the pool, got {tau}: below, digits cancel"
+        )
     ridge = _root(lambda one: 1 - one * resolvent(x + one, kappa) - tau, 1e300)
     m = resolvent(x + ridge, kappa)
     squared = _squared_resolvent(m, kappa)

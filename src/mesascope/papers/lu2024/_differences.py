@@ -76,9 +76,15 @@ DIFFERENCES = (
         ("finite-dimension", "stored-sweeps", "mean-of-the-pool", "map"),
     ),
     Difference(
+        "optimizer",
+        "none: a linear system (`common.py:166`)",
+        "quasi-Newton descent on the exact loss, from Gaussian starts",
+        ("full-layer",),
+    ),
+    Difference(
         "steps",
         "none: a linear system (`common.py:166`)",
-        "none; `map`: the flow at its end and at the best time",
+        "none; `map`: the flow at its end and at the best time; `full-layer`: at most 5000 of a search",
     ),
     Difference(
         "batch",
@@ -89,6 +95,6 @@ DIFFERENCES = (
     Difference(
         "seeds",
         f"ten pools, no seed set (`smalltau.py:19`, `largetau.py:12`, `{PROGRAM}/kappa.py:24`)",
-        "`finite-dimension` 200 pools, `double-descent` 20 and 80, `stored-sweeps` 20, the others 40",
+        "`finite-dimension` 200 pools, `double-descent` 20 and 80, `stored-sweeps` 20, `full-layer` 10 and 5, the others 40",
     ),
 )

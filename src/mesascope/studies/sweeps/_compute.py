@@ -145,7 +145,9 @@ def _identify(spec: IdentifySpec, folder: Path) -> Computed:
     return Computed(
         {
             "verdict": record.verdict,
+            "headline": record.headline,
             "candidates": list(record.candidates),
+            "mixtures": [one.model_dump(mode="json") for one in record.mixtures],
             "learner": best.learner,
             "distance": best.distance,
             "interval": list(best.interval),
