@@ -37,8 +37,8 @@ class PosteriorMean(Learner):
 
     With $\Sigma = L L^*$ this is ridge regression with $r = \sigma^2$ on the inputs $L^* x$, which is how it is computed;
     $\Sigma = \tau^2 I$ is ridge regression with $r = \sigma^2/\tau^2$. Without noise, $W$ interpolates the examples with
-    minimum $\mathrm{tr} W \Sigma^{-1} W^*$. It is the prediction with the smallest mean squared error. `identify` takes $\Sigma$ from
-    the process if its weights are $N(0, \Sigma)$, and else the identity.
+    minimum $\mathrm{tr} W \Sigma^{-1} W^*$. It is the prediction with the smallest mean squared error. `identify`
+    takes $\Sigma$ from the process if its weights are $N(0, \Sigma)$, and else the identity.
 
     Args:
         prior: $\Sigma$, a positive definite matrix (p, p) or a number > 0 that multiplies the identity.
