@@ -228,11 +228,11 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/many-tasks",
-        title="Trained on 32 tasks it beats their Bayes estimator on new ones",
+        title="Trained on many tasks it beats their Bayes estimator on new ones",
         evidence="measured, another model",
         origin="paper",
-        statement="""A softmax transformer trained on 32 tasks is nearer to ridge regression than to dMMSE, both with the noise
-            of the data, also on these tasks, and has less loss than dMMSE on new tasks.""",
+        statement="""A softmax transformer trained on many tasks (32, full 512) is nearer to ridge regression than to dMMSE,
+            with the noise of the data, also on these tasks, and has less loss than dMMSE on new ones.""",
         source="raventos2023, section 3.1 and Figure 2",
         settings=presets(_Many(), **FULL, many=512, tried=0),
         check=_many,
