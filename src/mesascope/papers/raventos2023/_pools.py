@@ -232,13 +232,13 @@ CLAIMS = (
         evidence="measured, another model",
         origin="paper",
         statement="""A softmax transformer trained on many tasks (32, full 512) is nearer to ridge regression than to dMMSE,
-            with the noise of the data, also on these tasks, and has less loss than dMMSE on new ones.""",
+            also on these tasks, and has less loss than dMMSE on new ones.""",
         source="raventos2023, section 3.1 and Figure 2",
         settings=presets(_Many(), **FULL, many=512, tried=0),
         check=_many,
         criterion="""95 % intervals over seeds of ratios: the distance from ridge over that from dMMSE, and the loss over
             that of dMMSE, lie below 1; the distance from ridge over the mean square of ridge's answers lies below a tenth,
-            which is ours. The full preset has 512 tasks.""",
+            which is ours. Both estimators have the noise variance of the data. The full preset has 512 tasks.""",
         history="""Settings were chosen so that the crossover shows: with one or two seeds (0 and 1) and another pool (seed
             1), about ten combinations of dimension, width, depth, batch and rate were tried, until the loss on new tasks
             was below that of dMMSE at 32 tasks. At 128 and 512 tasks, where dMMSE itself is near ridge, it was not, at d =
