@@ -127,7 +127,7 @@ def test_a_minimum_by_values_that_is_reached():
 
 def _found(answer, candidates=(), ranking=()):
     asked = Asked("process", "task", 100, 0, 0.01, 0.95)
-    return Identification(answer, candidates, ranking, (), (), None, "", (), asked, None)
+    return Identification(answer, candidates, ranking, (), (), None, "", (), asked, (), None)
 
 
 @pytest.mark.parametrize(
