@@ -51,7 +51,9 @@ def test_models_other_than_linear_attention(engine):
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
 
-EXHAUSTIVE = "NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet, not NextToken on OtherProcess"
+EXHAUSTIVE = (
+    "NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet, not NextToken on OtherProcess"
+)
 SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not NextToken on OtherProcess"
 
 
