@@ -14,8 +14,8 @@ _TASKS = 3
 POOL = Question(
     "pool",
     "A pool of few tasks",
-    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. A layer of which W^KQ is trained: "
-    "is the best one better than 0 for a new w?",
+    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. Is the best W^KQ better than 0 for a "
+    "new w?",
     ("yes", "no"),
 )
 Results = dict[str, Any]
