@@ -188,7 +188,7 @@ def test_weights_beyond_0_and_1_make_no_mixture():
 
 
 def test_learners_that_predict_the_same_have_no_weights_of_their_own():
-    """Both halves of this mixture are one learner to the tolerance, which no single one explains beside the third."""
+    """Ridge regression and the posterior mean are one function, so that any weights fit."""
     known, problems = fitters(PROCESS), draw_problems(PROCESS, TASK, 60, named_key(0, "flat"))
     (ridge,) = answers_of([Ridge(0.3)], problems)
     fitter = MixtureFitter((known["ridge"], known["posterior-mean"]))

@@ -7,6 +7,7 @@ from typing import Any
 
 from mesascope.core import Progress, finite_number, integer_at_least, require_x64, shows_progress
 from mesascope.objectives import Task
+from mesascope.records import MAX_PARTS
 from mesascope.specs import unknown
 
 from ._adapter import Interface, as_callable
@@ -15,9 +16,6 @@ from ._identification import Identification
 from ._inquiry import Inquiry
 from ._intervals import check_level
 from ._mixture import takes_part
-
-MAX_PARTS = 3
-"""The largest number of learners in a mixture."""
 
 
 @shows_progress

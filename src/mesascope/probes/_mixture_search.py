@@ -135,25 +135,15 @@ def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence)
 
 def _grid_of(fitter: Fitter, fitted: Fitted, trial: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return integers, coordinates and weighted predictions of one kind: a grid, and where its single fit ended."""
-    how = fitter.fitting
-    grid = fitter.grid(trial.problems)
-    integers = [k for k in _INTEGERS if k <= how.largest] if how.integer else [1]
+    how, features = fitter.fitting, fitter.features(trial)
     assert fitted.coordinates is not None
-    best, own = fitted.integer, fitted.coordinates[None]
-    features = fitter.features(trial)
-    tried = [(k, grid) for k in integers] + [(best, np.repeat(own, len(grid), 0))]
-    answers = [
-        np.asarray(_answers(fitter, jnp.asarray(k), jnp.asarray(points), features)) for k, points in tried
-    ]
-    answers[-1] = answers[-1][:1]
-    tried[-1] = (best, own)
-    shape = trial.answers.shape
-    weighted = [_weighted(trial, np.broadcast_to(one, (len(one), *shape))) for one in answers]
-    return (
-        np.concatenate([np.full(len(points), k) for k, points in tried]),
-        np.concatenate([points for _, points in tried]),
-        np.concatenate(weighted),
-    )
+    points = np.concatenate([fitter.grid(trial.problems), fitted.coordinates[None]])
+    tried = {k for k in _INTEGERS if k <= how.largest} if how.integer else set()
+    integers = sorted(tried | {fitted.integer})
+    answers = [np.asarray(_answers(fitter, jnp.asarray(k), jnp.asarray(points), features)) for k in integers]
+    shape = (len(points), *trial.answers.shape)
+    weighted = [_weighted(trial, np.broadcast_to(one, shape)) for one in answers]
+    return np.repeat(integers, len(points)), np.tile(points, (len(integers), 1)), np.concatenate(weighted)
 
 
 @quick_jit

@@ -44,6 +44,7 @@ from ._folder_lock import folder_lock as folder_lock
 from ._html import Printed as Printed
 from ._html import html_table as html_table
 from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
+from ._identification import MAX_PARTS as MAX_PARTS
 from ._identification import Beyond as Beyond
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord

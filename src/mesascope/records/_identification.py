@@ -137,6 +137,10 @@ class CurvesRecord(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
+MAX_PARTS = 3
+"""The largest number of learners in a mixture."""
+
+
 class MixturePart(BaseModel, frozen=True, extra="forbid"):
     """A learner of a mixture.
 
@@ -168,7 +172,7 @@ class MixtureRecord(BaseModel, frozen=True, extra="forbid"):
         weights: the weight of each learner after each of these numbers.
     """
 
-    parts: Annotated[tuple[MixturePart, ...], Field(min_length=2)]
+    parts: Annotated[tuple[MixturePart, ...], Field(min_length=2, max_length=MAX_PARTS)]
     distance: Number
     interval: tuple[Number, Number]
     condition: Number

@@ -16,6 +16,7 @@ from pydantic import (
 
 from mesascope.core import Progress
 from mesascope.models import require_readable
+from mesascope.records import MAX_PARTS
 from mesascope.specs import (
     Count,
     Number,
@@ -108,7 +109,7 @@ class IdentifySpec(DataSpec):
     level: Share = 0.95
     learners: Annotated[tuple[str, ...] | None, Field(min_length=1)] = None
     search: StrictBool = True
-    parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=3)] = 1
+    parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_PARTS)] = 1
 
     @model_validator(mode="before")
     @classmethod
