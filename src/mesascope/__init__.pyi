@@ -85,6 +85,7 @@ from .objectives import MonteCarlo as MonteCarlo
 from .objectives import population_loss as population_loss
 from .papers import reproduce as reproduce
 from .probes import identify as identify
+from .probes import identify_along as identify_along
 from .probes import intervene as intervene
 from .probes import layer_progress as layer_progress
 from .probes import layer_streams as layer_streams
@@ -134,6 +135,7 @@ from .records import open_store as open_store
 from .report import plot as plot
 from .specs import component as component
 from .specs import kind as kind
+from .studies import Checkpoints as Checkpoints
 from .studies import StudySpec as StudySpec
 from .studies import load_trained as load_trained
 from .studies import sweep as sweep

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ._identify_along import VERDICT_COLOURS, identify_along
 from ._interrupt import stopped_by_interrupts
 from ._output import (
     DONE,
@@ -45,13 +46,16 @@ class Identify(PluginOption):
     model: Annotated[str | None, arg(metavar="PACKAGE.MODULE:NAME", help_behavior_hint="")] = None
     """A function or model, instead of SPEC; together with --process."""
     process: Annotated[str | None, arg(metavar="SPEC", help_behavior_hint="")] = None
-    """TOML or JSON file with all fields except model; - reads standard input."""
+    """TOML or JSON file with all fields except model (and run); - reads standard input."""
+    along: Annotated[str | None, arg(metavar="RUN", help_behavior_hint="")] = None
+    """Folder of a run of mesascope train: identify its algorithm at every checkpoint, on its data or those of --process."""
     figures: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder for figures (PDF, PNG, CSV) and their record, identification.json."""
+    """Folder for figures (PDF, PNG, CSV) and their record, identification.json; with --along along.json and along.nc."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: verdict, candidates, ranking (learner, hyperparameters, distance, interval,
     contains), separated_by, mixtures, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
-    provenance, figures."""
+    provenance, figures. With --along: headline, stages (step, verdict, candidates, ranking, mixtures, …), strategies,
+    weights, told, unexplained, distances, transitions, and the settings."""
 
     def run(self) -> int:
         """Check the input, identify, print and draw; return the exit status."""
@@ -62,6 +66,10 @@ class Identify(PluginOption):
             raise InputError("--figures is empty; name a folder")
         # absolute, before a module of the user may change the current directory
         figures = None if self.figures is None else Path(self.figures).absolute()
+        if self.along is not None:
+            if self.spec is not None or self.model is not None:
+                raise InputError("--along names the model; give it alone, or with --process SPEC")
+            return identify_along(self.along, self.process, figures, self.json)
         file, given = self._question()
         try:
             with stopped_by_interrupts(), progress_bar(progress()) as show:
@@ -89,7 +97,7 @@ class Identify(PluginOption):
         if self.spec is None and self.model is not None and self.process is not None:
             return self.process, {"model": {"kind": "function", "name": self.model}}
         raise InputError(
-            "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC; see mesascope identify --help"
+            "give SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC, or --along RUN; see mesascope identify --help"
         )
 
     def _identified(
@@ -134,9 +142,6 @@ def importable(file: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-_COLOURS = {"identified": "bold green", "mixture": "green", "ambiguous": "yellow", "none": "bold red"}
-
-
 def _print(record: "IdentificationRecord") -> None:
     """The verdict, its reasons, the table of all learners, and the algorithm read from the weights."""
     from rich import box
@@ -145,7 +150,7 @@ def _print(record: "IdentificationRecord") -> None:
     from rich.text import Text
 
     console = results()
-    print_headline(console, record.verdict, _COLOURS[record.verdict], f": {record.headline}")
+    print_headline(console, record.verdict, VERDICT_COLOURS[record.verdict], f": {record.headline}")
     for reason in record.reasons:
         console.print(Padding(Text(reason), (0, 0, 0, 2)))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)

@@ -26,6 +26,12 @@ _DECISIVE = ("batch", "precision", "held_out", "record_every")  # settings
 _NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 
 
+def checkpoint_files(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints in the folder of a run by their number of steps, increasing."""
+    files = ((_NAME.fullmatch(path.name), path) for path in folder.glob("step-*.checkpoint"))
+    return dict(sorted((int(name[1]), path) for name, path in files if name))
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of the checkpoints of a run.
@@ -57,10 +63,7 @@ class RunFolder:
 
     def last(self) -> tuple[int, Path] | None:
         """The number of steps and the file of the last checkpoint."""
-        found = [
-            (int(m[1]), p) for p in self.path.glob("step-*.checkpoint") if (m := _NAME.fullmatch(p.name))
-        ]
-        return max(found, default=None)
+        return max(checkpoint_files(self.path).items(), default=None)
 
     def file(self, step: int) -> Path:
         """The checkpoint after `step` steps."""

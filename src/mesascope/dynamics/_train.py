@@ -187,6 +187,8 @@ class _Run(Generic[Model]):
         self.folder = folder
         self.taken, self.state, self.log = folder.resume(self.state, self.settings.steps)
         self.checkpoint = folder.file(self.taken) if self.taken else None
+        if self.taken == 0 and self.settings.keeps(0):
+            self._save()
         if self.settings.is_due(self.settings.record_every, self.taken):
             self.log.record(self.taken)  # if the run was interrupted at a stop, before its record
 
@@ -209,7 +211,7 @@ class _Run(Generic[Model]):
         """Record and save what is due at this stop; whether the loss was recorded."""
         if self.settings.is_due(self.settings.record_every, self.taken):
             self.log.record(self.taken)
-        if self.settings.is_due(self.settings.checkpoint_every, self.taken):
+        if self.settings.keeps(self.taken):
             self._save()
         if self.save_is_due:
             self._save()

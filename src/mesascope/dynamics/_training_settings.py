@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from itertools import count
+from math import log10
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -66,6 +68,8 @@ class TrainingSettings(Spec):
         record_every: steps between records of the loss; a last record closes the run.
         evaluate_every: steps between evaluations on held-out samples; without it only at the end.
         checkpoint_every: steps between checkpoints that stay; without it only at the end and by time.
+        checkpoints_per_decade: checkpoints that stay for every factor of ten in the number of steps, after 0 and
+            round(10^(k/n)) steps, k = 0, 1, 2, …; for `identify_along`, which follows fast beginnings and slow ends.
         checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
             next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
     """
@@ -79,6 +83,7 @@ class TrainingSettings(Spec):
     record_every: Count = 50
     evaluate_every: Count | None = None
     checkpoint_every: Count | None = None
+    checkpoints_per_decade: Annotated[int, BeforeValidator(integer), Field(ge=1, le=100)] | None = None
     checkpoint_minutes: Positive = 5
 
     @classmethod
@@ -105,7 +110,22 @@ class TrainingSettings(Spec):
     def next_stop(self, taken: int) -> int:
         """The next step with something to do: record, evaluate, save or end."""
         every = (self.record_every, self.evaluate_every, self.checkpoint_every)
-        return min(self.steps, *(taken + n - taken % n for n in every if n is not None))
+        regular = (taken + n - taken % n for n in every if n is not None)
+        return min(self.steps, *regular, self._next_of_decade(taken))
+
+    def _next_of_decade(self, taken: int) -> int:
+        """The next of the checkpoints per decade after `taken` steps; the end without them."""
+        if self.checkpoints_per_decade is None:
+            return self.steps
+        first = int(log10(taken) * self.checkpoints_per_decade) if taken else 0
+        steps = (round(10 ** (k / self.checkpoints_per_decade)) for k in count(first))
+        return next(step for step in steps if step > taken)
+
+    def keeps(self, taken: int) -> bool:
+        """Whether a checkpoint that stays is due after `taken` steps."""
+        decade = self.checkpoints_per_decade is not None
+        of_decade = decade and (taken == 0 or self._next_of_decade(taken - 1) == taken)
+        return (self.is_due(self.checkpoint_every, taken) and taken > 0) or of_decade
 
     def is_due(self, every: int | None, taken: int) -> bool:
         """Whether something that is done every `every` steps is due after `taken` steps."""

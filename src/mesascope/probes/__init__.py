@@ -4,6 +4,8 @@ from ._adapter import Interface as Interface
 from ._adapter import as_callable as as_callable
 from ._adapter import import_callable as import_callable
 from ._algebra import Reading as Reading
+from ._along import AlongTraining as AlongTraining
+from ._along import Followed as Followed
 from ._answers import answers as answers
 from ._copy_head import CopyAttention as CopyAttention
 from ._copy_head import CopySensitivity as CopySensitivity
@@ -19,6 +21,7 @@ from ._identification import Identification as Identification
 from ._identification import Ranked as Ranked
 from ._identification_curves import Curves as Curves
 from ._identify import identify as identify
+from ._identify_along import identify_along as identify_along
 from ._intervals import Measured as Measured
 from ._interventions import GradientStep as GradientStep
 from ._interventions import Intervention as Intervention
@@ -53,3 +56,4 @@ from ._stand_ins import FromAnotherTask as FromAnotherTask
 from ._stand_ins import Nothing as Nothing
 from ._step_family import StepFamily as StepFamily
 from ._step_family import step_family as step_family
+from ._strategies import Strategy as Strategy

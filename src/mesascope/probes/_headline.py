@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mesascope.learners import FAMILIES
-from mesascope.records import MixtureRecord
+from mesascope.records import IdentificationVerdict, MixtureRecord
 
-from ._identification import Ranked, Verdict
+from ._identification import Ranked
 
 _NOTHING = 0.5  # a learner that leaves more unexplained says nothing about a model
 
 
-def headline(verdict: Verdict, ranking: Sequence[Ranked], near: Collection[str]) -> str:
+def headline(verdict: IdentificationVerdict, ranking: Sequence[Ranked], near: Collection[str]) -> str:
     """Return the algorithm or the family of algorithms of a model, and how much they leave unexplained.
 
     Args:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field, SkipValidation
@@ -15,6 +15,7 @@ from mesascope.learners import Learner
 from mesascope.records import (
     Beyond,
     IdentificationRecord,
+    IdentificationVerdict,
     MixtureRecord,
     RankedRecord,
     Separation,
@@ -25,8 +26,6 @@ from mesascope.records import (
 from ._algebra import Reading
 from ._identification_curves import Curves
 from ._intervals import Measured
-
-Verdict = Literal["identified", "mixture", "ambiguous", "none"]
 
 
 class Ranked(RankedRecord):
@@ -78,7 +77,7 @@ class Identification:
         compare: evaluates the model again, for `curves`; it is lost in copies by pickle.
     """
 
-    verdict: Verdict
+    verdict: IdentificationVerdict
     candidates: tuple[str, ...]
     ranking: tuple[Ranked, ...]
     separated_by: tuple[Separation, ...]
@@ -100,6 +99,10 @@ class Identification:
         if self.compare is None:
             raise ValueError("curves: this copy has no model; use them once before it is pickled")
         return self.compare()
+
+    def without_model(self) -> Identification:
+        """Return a copy that does not keep the model, and has no curves."""
+        return replace(self, compare=None)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all but the model, which pickle may not know how to store."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mesascope.core import Progress, finite_number, integer_at_least, require_x64, shows_progress
+from mesascope.core import Progress, require_x64, shows_progress
 from mesascope.objectives import Task
-from mesascope.records import MAX_PARTS
-from mesascope.specs import unknown
 
 from ._adapter import Interface, as_callable
-from ._fitters import fitters, known_learners, learners_for, why_unreadable
 from ._identification import Identification
 from ._inquiry import Inquiry
-from ._intervals import check_level
-from ._mixture import takes_part
+from ._question import Question
 
 
 @shows_progress
@@ -88,57 +84,7 @@ def identify(
             learner; a tolerance that is not in (0, 1); JAX in 32-bit mode.
     """
     require_x64("identify")
-    tasks = _checked_tasks(tasks, level)
-    _check_tolerance(tolerance)
-    names = _checked_names(learners, process)
-    parts = _checked_parts(parts, names, process)
+    question = Question.checked(process, task, tasks, seed, tolerance, level, parts, learners)
     if interface is not None:
         model = as_callable(model, interface=interface)
-    inquiry = Inquiry(
-        model, process, task, tasks, seed, level, tolerance, parts, progress or (lambda _: None)
-    )
-    return inquiry.run(names, search)
-
-
-def _check_tolerance(tolerance: float) -> None:
-    if not 0 < finite_number("tolerance", tolerance) < 1:
-        raise ValueError(
-            f"tolerance must lie strictly between 0 and 1, got {tolerance}; write e.g. tolerance=0.01"
-        )
-
-
-def _checked_tasks(tasks: int, level: float) -> int:
-    tasks = integer_at_least("tasks", tasks, 2)
-    try:
-        check_level(level, tasks // 2)
-    except ValueError as error:
-        raise ValueError(f"{error} (one half of the {tasks} tasks is fitted to)") from None
-    return tasks
-
-
-def _checked_parts(parts: int, names: Sequence[str], process: Any) -> int:
-    if integer_at_least("parts", parts, 1) > MAX_PARTS:
-        raise ValueError(f"parts must be at most {MAX_PARTS}, got {parts}")
-    known = fitters(process)
-    able = [name for name in names if takes_part(known[name])]
-    if parts > 1 and len(able) < 2:
-        given = ", ".join(able) or "none"
-        raise ValueError(
-            f"learners: a mixture needs at least two that take part in mixtures, got {given}; add one, or leave out parts"
-        )
-    return parts
-
-
-def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
-    if learners is None:
-        return list(learners_for(process))
-    given: object = learners
-    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
-    known = {kind.name: kind for kind in known_learners()}
-    for name in learners:
-        if name not in known:
-            raise ValueError(f"learners: {unknown('learner', name, list(known))}")
-        if why := why_unreadable(known[name], process):
-            raise ValueError(f"learners: {name!r} {why}; remove it")
-    return [name for name in known if name in learners]
+    return Inquiry(model, question, progress or (lambda _: None)).run(search)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mesascope.core import Progress, named_key
+from mesascope.core import Progress
 from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
-from mesascope.objectives import Task, task_length
-from mesascope.records import Beyond, MixtureRecord, Separation
+from mesascope.objectives import task_length
+from mesascope.records import Beyond, IdentificationVerdict, MixtureRecord, Separation
 
 from ._algebra import read_weights
 from ._answers import answers
@@ -20,12 +20,13 @@ from ._evidence import Evidence
 from ._fit import Fitted
 from ._fitters import fitters, with_special_cases
 from ._headline import headline, headline_of_mixtures
-from ._identification import Asked, Identification, Ranked, Verdict, plain_hyperparameters
+from ._identification import Identification, Ranked, plain_hyperparameters
 from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
 from ._mixture import Halves, Limits, explaining_mixtures, takes_part, verdict_of_mixtures
 from ._preconditioner_shape import preconditioner_shape
-from ._problems import draw_problems, length_weights, of_sample, sampled
+from ._problems import length_weights, of_sample, sampled
+from ._question import Question
 from ._reasons import (
     beyond_in_words,
     mixtures_in_words,
@@ -45,29 +46,22 @@ _SAME, _MIN_SAME, _MAX_SAME = 0.25, 1e-9, 1e-4
 class Inquiry:
     """One identification of a model."""
 
-    def __init__(
-        self,
-        model: Any,
-        process: Any,
-        task: Task,
-        tasks: int,
-        seed: int,
-        level: float,
-        tolerance: float,
-        parts: int,
-        progress: Callable[[Progress], None],
-    ):
-        self._model, self._process, self._task, self._tasks = model, process, task, tasks
-        self._seed, self._level, self._tolerance, self._progress = seed, level, tolerance, progress
-        self._parts = parts
-        self._fitters = fitters(process)
+    def __init__(self, model: Any, question: Question, progress: Callable[[Progress], None]):
+        self._model, self._question, self._progress = model, question, progress
+        self._process, self._task = question.process, question.task
+        self._seed, self._level, self._tolerance = question.seed, question.level, question.tolerance
+        self._fitters = fitters(question.process)
+        self._steps = len(question.learners) + 2
 
-    def run(self, names: Sequence[str], search: bool) -> Identification:
-        """Evaluate the model, fit the learners of these ids, compare and distinguish them; return the result."""
-        self._steps = len(names) + 2
+    def run(self, search: bool) -> Identification:
+        """Evaluate the model, fit the learners to it, compare and distinguish them; return the result."""
         self._report("ask the model", 0)
-        problems = draw_problems(self._process, self._task, self._tasks, self._key("tasks"))
-        evidence = [Evidence(problems, answers(self._model, problems))]
+        problems = self._question.problems()
+        return self.explain(Evidence(problems, answers(self._model, problems)), search)
+
+    def explain(self, given: Evidence, search: bool) -> Identification:
+        """Fit the learners to predictions of the model, compare and distinguish them; return the result."""
+        names, evidence = self._question.learners, [given]
         fitting, fitted = self._fits(names, evidence), dict[str, Fitted]()
         for done, name in enumerate(names, start=1):
             self._report(f"fit {name}", done)
@@ -82,14 +76,14 @@ class Inquiry:
         ranking = self._ranking(found.fitted, judgement, groups)
         verdict, mixtures = self._verdict(groups, ranking), tuple[MixtureRecord, ...]()
         explained = any(entry.interval[1] <= self._tolerance for entry in ranking)
-        if self._parts > 1 and not explained:
+        if self._question.parts > 1 and not explained:
             self._report("fit mixtures")
             mixtures = self._mixtures(found)
         if mixtures:
             verdict, groups = verdict_of_mixtures(mixtures), {}
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
         kinds = sum(takes_part(self._fitters[name]) for name in names)
-        reasons += () if explained else mixtures_in_words(mixtures, self._parts, kinds)
+        reasons += () if explained else mixtures_in_words(mixtures, self._question.parts, kinds)
         reasons += of_a_large_pool(self._process) + of_a_pool_without_noise(self._process, ranking)
         beyond: tuple[Beyond, ...] = ()
         if search and not mixtures:
@@ -110,7 +104,7 @@ class Inquiry:
             reading,
             line,
             beyond,
-            self._asked(),
+            self._question.asked(),
             mixtures,
             self._comparison(judged, [entry.algorithm for entry in ranking]),
         )
@@ -118,13 +112,9 @@ class Inquiry:
     def _mixtures(self, found: _Found) -> tuple[MixtureRecord, ...]:
         """Return the mixtures of the fewest learners that explain the model on the data of its process."""
         (fitting,), (judging,) = self._fitting(found.evidence[:1]), self._judging(found.evidence[:1])
-        limits = Limits(self._parts, self._tolerance, self._level, self._seed)
+        limits = Limits(self._question.parts, self._tolerance, self._level, self._seed)
         rivals = [found.fitted[name].learner for name in found.groups]
         return explaining_mixtures(self._fitters, found.fitted, rivals, Halves(fitting, judging), limits)
-
-    def _asked(self) -> Asked:
-        data = self._process.describe(), self._task.describe()
-        return Asked(*data, self._tasks, self._seed, self._tolerance, self._level)
 
     def _comparison(self, judged: Evidence, fitted: Sequence[Learner]) -> Callable[[], Curves]:
         """Return what evaluates the model again, for curves."""
@@ -161,9 +151,6 @@ class Inquiry:
         if done is None:
             done, self._steps = self._steps, self._steps + 1
         self._progress(Progress(done, self._steps, stage=stage))
-
-    def _key(self, *names: str) -> Any:
-        return named_key(self._seed, "identify", *names)
 
     def _fits(self, names: Sequence[str], evidence: Sequence[Evidence]) -> Iterator[Fitted]:
         """Return the learners of these ids, fitted to the first half of the tasks."""
@@ -216,7 +203,7 @@ class Inquiry:
             return {name: [] for name in remaining}, None
         ordered = [name for name in self._fitters if name in remaining]
         learners = [fitted[name].learner for name in ordered]
-        differences = Differences(learners, self._process, self._task, self._key("differences"))
+        differences = Differences(learners, self._process, self._task, self._question.key("differences"))
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
         kinds = [self._fitters[name].kind.fitting for name in ordered]
@@ -234,8 +221,8 @@ class Inquiry:
         """Return the predictions in another setting; None if the model raises an error or they are not finite."""
         source = setting.source(self._process)
         length = task_length(self._task) * setting.longer
-        sample = sampled(source, self._key("elsewhere", name), length, self._tasks)
-        sample = setting.changed(sample, self._key("change", name))
+        sample = sampled(source, self._question.key("elsewhere", name), length, self._question.tasks)
+        sample = setting.changed(sample, self._question.key("change", name))
         weights = np.zeros(len(length_weights(self._task)) + length - task_length(self._task))
         weights[examples] = 1.0
         problems = of_sample(self._process, sample, weights)
@@ -303,7 +290,7 @@ class Inquiry:
         ]
         return tuple(sorted(entries, key=lambda e: (e.learner not in groups, e.distance)))
 
-    def _verdict(self, groups: dict[str, list[str]], ranking: Sequence[Ranked]) -> Verdict:
+    def _verdict(self, groups: dict[str, list[str]], ranking: Sequence[Ranked]) -> IdentificationVerdict:
         if not groups:
             return "none"
         return "identified" if len(groups) == 1 and ranking[0].interval[1] <= self._tolerance else "ambiguous"

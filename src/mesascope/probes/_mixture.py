@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.learners import Learner
-from mesascope.records import CurveRecord, MixturePart, MixtureRecord
+from mesascope.records import CurveRecord, IdentificationVerdict, MixturePart, MixtureRecord
 
 from ._candidates import Judgement, answers_of, judge_answers
 from ._evidence import Evidence
 from ._fit import Fitted, Fitter
-from ._identification import Verdict, plain_hyperparameters
+from ._identification import plain_hyperparameters
 from ._metrics import squared
 from ._mixture_fit import FittedMixture
 from ._mixture_search import by_length, fitted_part, mixtures
-
-_ENDS = 0.05, 0.95  # an interval that holds both of them says nothing of a weight
+from ._weights import ENDS
 
 
 class Halves(NamedTuple):
@@ -102,7 +101,7 @@ def _are_farther(rivals: Sequence[Learner], nearest: _Tried, judging: Evidence, 
     return bool(judge_answers(answers, judging, limits.level, limits.seed).further(0, limits.level)[1:].all())
 
 
-def verdict_of_mixtures(found: Sequence[MixtureRecord]) -> Verdict:
+def verdict_of_mixtures(found: Sequence[MixtureRecord]) -> IdentificationVerdict:
     """Return "mixture" for one whose weights the tasks tell, "ambiguous" if they do not, or for several."""
     return "mixture" if len(found) == 1 and found[0].determined else "ambiguous"
 
@@ -174,7 +173,7 @@ def _record(
         interval=interval,
         condition=_condition(tried.parts, judging),
         different=min(apart) > limits.tolerance,
-        determined=min(apart) > limits.tolerance and not ((low < _ENDS[0]) & (high > _ENDS[1])).any(),
+        determined=min(apart) > limits.tolerance and not ((low < ENDS[0]) & (high > ENDS[1])).any(),
         lengths=mixture.fitter.lengths,
         weights=tuple(
             CurveRecord(name=name, value=tuple(one), low=tuple(least), high=tuple(greatest))

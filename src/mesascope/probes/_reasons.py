@@ -8,14 +8,14 @@ from typing import Any
 
 from mesascope.learners import Memorizing, PreconditionedGradientDescent
 from mesascope.processes import Pool, TaskPool
-from mesascope.records import Beyond, MixtureRecord, Separation
+from mesascope.records import Beyond, IdentificationVerdict, MixtureRecord, Separation
 
-from ._identification import Ranked, Verdict
+from ._identification import Ranked
 from ._preconditioner_shape import shape_in_words
 
 
 def reasons_of(
-    verdict: Verdict,
+    verdict: IdentificationVerdict,
     groups: dict[str, list[str]],
     ranking: Sequence[Ranked],
     separated: Sequence[Separation],

@@ -1,3 +1,10 @@
+from ._along import ALONG_FORMAT as ALONG_FORMAT
+from ._along import AlongRecord as AlongRecord
+from ._along import StageRecord as StageRecord
+from ._along import StrategyRecord as StrategyRecord
+from ._along import Transition as Transition
+from ._along import read_along as read_along
+from ._along import write_along as write_along
 from ._certificate import CERTIFICATE_FORMAT as CERTIFICATE_FORMAT
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
@@ -49,6 +56,7 @@ from ._identification import Beyond as Beyond
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
+from ._identification import IdentificationVerdict as IdentificationVerdict
 from ._identification import MixturePart as MixturePart
 from ._identification import MixtureRecord as MixtureRecord
 from ._identification import RankedRecord as RankedRecord

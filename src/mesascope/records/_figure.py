@@ -68,6 +68,7 @@ class Band(BaseModel, frozen=True, extra="forbid"):
         high: upper ends, as many, each ≥ its lower end.
         label: its name in the legend; with the name of a line it shares that line's entry.
         series: as in `Line`.
+        hatched: draw it as hatching in front of all else, where the other traces say less.
     """
 
     kind: Literal["band"] = "band"
@@ -76,6 +77,7 @@ class Band(BaseModel, frozen=True, extra="forbid"):
     high: Numbers
     label: Label
     series: Series = None
+    hatched: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -17,6 +17,9 @@ IDENTIFICATION_FORMAT = "mesascope.identification/1"
 Number = Annotated[float, PlainSerializer(plain)]
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(as_list)]
 
+IdentificationVerdict = Literal["identified", "mixture", "ambiguous", "none"]
+"""What `identify` says of a model."""
+
 
 class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     """A learner compared with the model.
@@ -194,7 +197,7 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
         curves: the data of figures; None where none were asked for.
     """
 
-    verdict: Literal["identified", "mixture", "ambiguous", "none"]
+    verdict: IdentificationVerdict
     candidates: tuple[str, ...]
     ranking: Annotated[tuple[RankedRecord, ...], Field(min_length=1)]
     separated_by: tuple[Separation, ...]

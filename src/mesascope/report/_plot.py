@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records import Figure, IdentificationRecord
+from mesascope.records import AlongRecord, Figure, IdentificationRecord
 
+from ._along import along_figure
 from ._identification import identification_figures
 from ._phase_figure import phase_figure
 from ._render import draw_panels
@@ -21,7 +22,7 @@ def plot(result: Any, name: str | None = None) -> "list[Axes]":
 
     Args:
         result: a flow, descent or training; what `phase_diagram` returned; the arrays of a study; the finding or record of a
-            claim with figures; an identification, or its record with curves; or a `Figure`.
+            claim with figures; an identification, or its record with curves; one along training, or its record; or a `Figure`.
         name: which figure, of several; by default the first.
 
     Returns:
@@ -48,6 +49,10 @@ def _figures(result: Any) -> dict[str, Figure]:
         return {"figure": result}
     if isinstance(result, IdentificationRecord):
         return identification_figures(result)
+    if isinstance(result, AlongRecord):
+        return {"figure": along_figure(result)}
+    if hasattr(result, "transitions") and callable(record := getattr(result, "record", None)):
+        return {"figure": along_figure(record())}
     if hasattr(result, "verdict") and callable(record := getattr(result, "record", None)):
         return identification_figures(record())
     if callable(draw := getattr(result, "figure", None)):

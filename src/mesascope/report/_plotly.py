@@ -144,6 +144,7 @@ def _dash(dashes: Any) -> str:
 
 
 def _band(trace: Band, color: str) -> Plotly:
+    hatched = {"fillpattern": {"shape": "/", "fgcolor": color, "size": 7, "solidity": 0.15}, "opacity": 0.9}
     return {
         **_scatter("lines", [*trace.x, *reversed(trace.x)], [*trace.high, *reversed(trace.low)]),
         "fill": "toself",
@@ -151,6 +152,7 @@ def _band(trace: Band, color: str) -> Plotly:
         "opacity": 0.25,
         "line": {"width": 0, "color": color},
         "hoverinfo": "skip",
+        **(hatched if trace.hatched else {}),
     }
 
 

@@ -116,6 +116,15 @@ def _line(axes: "Axes", trace: Line, series: int | None) -> Any:
 
 
 def _band(axes: "Axes", trace: Band, series: int | None) -> Any:
+    if trace.hatched:
+        look = {
+            "facecolor": "none",
+            "edgecolor": color(series),
+            "hatch": "////",
+            "linewidth": 0,
+            "alpha": 0.35,
+        }
+        return axes.fill_between(trace.x, trace.low, trace.high, zorder=2.4, **look)
     return axes.fill_between(
         trace.x, trace.low, trace.high, color=color(series), alpha=0.22, linewidth=0, zorder=1.5
     )

@@ -1,12 +1,15 @@
 from ._certify import CertifiedLossSpec as CertifiedLossSpec
 from ._certify import CertifySpec as CertifySpec
 from ._certify import check_certificate as check_certificate
+from ._checkpoints import Checkpoints as Checkpoints
 from ._data import DataSpec as DataSpec
 from ._data import Horizon as Horizon
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
 from ._identify import IdentifyRun as IdentifyRun
 from ._identify import IdentifySpec as IdentifySpec
+from ._identify_along import AlongRun as AlongRun
+from ._identify_along import AlongSpec as AlongSpec
 from ._identify_models import CheckpointSpec as CheckpointSpec
 from ._identify_models import FailedFlowError as FailedFlowError
 from ._identify_models import FlowEndSpec as FlowEndSpec

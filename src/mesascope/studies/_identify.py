@@ -31,7 +31,7 @@ from mesascope.specs import (
 )
 
 from ._data import DataSpec
-from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
+from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run, with_data_of
 
 if TYPE_CHECKING:
     from mesascope.objectives import Task
@@ -84,7 +84,35 @@ class IdentifyRun:
         return found.record(self.spec.model_dump(mode="json"), curves=curves)
 
 
-class IdentifySpec(DataSpec):
+class Judged(DataSpec):
+    """How learners are compared with models.
+
+    Attributes:
+        seed: of the tasks and, unless the model has its own seed, of its weights.
+        tolerance: the relative distance, in (0, 1), up to which a learner counts as the algorithm of the model.
+        level: confidence level of the intervals, in (0, 1).
+        learners: ids of the learners to compare with; all when left out.
+        parts: the largest number of learners in a mixture, 1 to 3; 1 tries none.
+    """
+
+    seed: Seed = 0
+    tolerance: Share = 1e-2
+    level: Share = 0.95
+    learners: Annotated[tuple[str, ...] | None, Field(min_length=1)] = None
+    parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_PARTS)] = 1
+
+    def judging(self) -> dict[str, Any]:
+        """The arguments of `identify` and `identify_along` that these fields are."""
+        return {
+            "seed": self.seed,
+            "tolerance": float(self.tolerance),
+            "level": float(self.level),
+            "learners": self.learners,
+            "parts": self.parts,
+        }
+
+
+class IdentifySpec(Judged):
     """A model, and the data on which its algorithm is identified.
 
     For a model of kind "checkpoint", process, length and weights may be left out: they are those of its run. (A process that is
@@ -94,33 +122,18 @@ class IdentifySpec(DataSpec):
         model: the model to identify: any model as for training, or a table of kind "checkpoint" (path), "function" (name)
             or "flow" (init, mask, until, rho).
         tasks: number of tasks; learners are fitted on one half and compared on the other.
-        seed: of the tasks and, unless the model has its own seed, of its weights.
-        tolerance: the relative distance, in (0, 1), up to which a learner counts as the algorithm of the model.
-        level: confidence level of the intervals, in (0, 1).
-        learners: ids of the learners to compare with; all when left out.
         search: whether other data may be tried if these cannot separate the candidates.
-        parts: the largest number of learners in a mixture, 1 to 3; 1 tries none.
     """
 
     model: IdentifiedModel
     tasks: Count = 2000
-    seed: Seed = 0
-    tolerance: Share = 1e-2
-    level: Share = 0.95
-    learners: Annotated[tuple[str, ...] | None, Field(min_length=1)] = None
     search: StrictBool = True
-    parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_PARTS)] = 1
 
     @model_validator(mode="before")
     @classmethod
     def _take_the_data_of_the_run(cls, data: Any, info: ValidationInfo) -> Any:
         run = checkpoint_run(data.get("model"), info) if isinstance(data, Mapping) else None
-        if run is None:
-            return data
-        names = [name for name in DataSpec.model_fields if getattr(run, name) is not None]
-        if "process" in data:
-            names = [name for name in names if name not in ("process", "law", "dim")]
-        return {**{name: getattr(run, name) for name in names}, **data}
+        return data if run is None else with_data_of(run, data)
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
@@ -147,7 +160,8 @@ class IdentifySpec(DataSpec):
         process, task = self.build_data()
         with error_path("tasks"):
             refuse_large_batches(process, task, self.tasks)
-        return IdentifyRun(self, self._model(), process, task, self._settings())
+        settings = {"tasks": self.tasks, "search": self.search, **self.judging()}
+        return IdentifyRun(self, self._model(), process, task, settings)
 
     def run(self, progress: "Callable[[Progress], None] | None" = None) -> "Identification":
         """Identify the algorithm; as `build().identify(…)`.
@@ -163,15 +177,3 @@ class IdentifySpec(DataSpec):
             return self.model.end(self)
         with error_path("model"):
             return self.model.build(self.shape, self.seed)
-
-    def _settings(self) -> dict[str, Any]:
-        """The arguments of `identify`."""
-        return {
-            "tasks": self.tasks,
-            "seed": self.seed,
-            "tolerance": float(self.tolerance),
-            "level": float(self.level),
-            "learners": self.learners,
-            "search": self.search,
-            "parts": self.parts,
-        }

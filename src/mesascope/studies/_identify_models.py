@@ -48,10 +48,46 @@ class GivenModel(Component, family="given-model"):
         """Refuse data that the model does not read; by default none: the first prediction shows whether they fit."""
 
 
-def _path(value: Any, info: ValidationInfo) -> Path:
+def path_of_run(value: Any, info: ValidationInfo) -> Path:
+    """The path that a specification gives, from its folder.
+
+    Raises:
+        SpecError: it is none.
+    """
     if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
         raise SpecError(f"must be the path of a run or of a checkpoint, got {show(value)}")
     return Path((info.context or {}).get("folder", ".")) / value
+
+
+# written as an absolute path: a specification may be read again from another folder
+PathOfRun: TypeAlias = Annotated[Path, PlainValidator(path_of_run), PlainSerializer(os.path.abspath)]
+"""The folder of a run, or one of its checkpoints."""
+
+
+def run_at(path: Path) -> TrainSpec:
+    """The specification of a run.
+
+    Raises:
+        SpecError: the run cannot be read.
+    """
+    try:
+        return trained_spec(path)
+    except ValueError as error:
+        raise SpecError(one_line(str(error))) from None
+
+
+def refuse_other_data(path: Path, shape: Shape) -> None:
+    """Refuse data of another kind or dimension than the data of the training of a run.
+
+    Raises:
+        SpecError: they are.
+    """
+    trained = run_at(path).shape
+    if (trained.data in TOKENS) != (shape.data in TOKENS) or trained.width != shape.width:
+        raise SpecError(
+            f"was trained on {trained.data} of dimension {trained.width}, and does not read {shape.data} of dimension "
+            f"{shape.width}; choose a process that draws data as in training"
+        )
 
 
 @kind("checkpoint", path="/runs/example")
@@ -62,29 +98,12 @@ class CheckpointSpec(GivenModel):
         path: the folder of the run, or one of its checkpoints; a relative path starts at the folder of the specification.
     """
 
-    # written as an absolute path: a specification may be read again from another folder
-    path: Annotated[Path, PlainValidator(_path), PlainSerializer(os.path.abspath)]
-
-    def run(self) -> TrainSpec:
-        """The specification of the run.
-
-        Raises:
-            SpecError: the run cannot be read.
-        """
-        try:
-            return trained_spec(self.path)
-        except ValueError as error:
-            raise SpecError(one_line(str(error)), "path") from None
+    path: PathOfRun
 
     def check(self, shape: Shape) -> None:
         """Refuse data of another kind or dimension than the data of its training."""
-        trained = self.run().shape
-        if (trained.data in TOKENS) != (shape.data in TOKENS) or trained.width != shape.width:
-            raise SpecError(
-                f"was trained on {trained.data} of dimension {trained.width}, and does not read {shape.data} of dimension "
-                f"{shape.width}; choose a process that draws data as in training",
-                "path",
-            )
+        with error_path("path"):
+            refuse_other_data(self.path, shape)
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Return the model with the weights of the checkpoint."""
@@ -203,5 +222,13 @@ def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
             return None  # the check of the field reports the error
     if not isinstance(model, CheckpointSpec):
         return None
-    with error_path("model"):
-        return model.run()
+    with error_path("model"), error_path("path"):
+        return run_at(model.path)
+
+
+def with_data_of(run: TrainSpec, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a specification, with the data of a run where it gives none; a process replaces law and dim too."""
+    names = [name for name in DataSpec.model_fields if getattr(run, name) is not None]
+    if "process" in data:
+        names = [name for name in names if name not in ("process", "law", "dim")]
+    return {**{name: getattr(run, name) for name in names}, **data}

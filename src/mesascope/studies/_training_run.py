@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SPEC_FILE = "spec.json"
 # Fields that may change when a run resumes; the library itself refuses others, such as steps under a schedule.
-_CHANGEABLE = ("steps", "evaluate_every", "checkpoint_every", "checkpoint_minutes")
+_CHANGEABLE = ("steps", "evaluate_every", "checkpoint_every", "checkpoints_per_decade", "checkpoint_minutes")
 
 
 @dataclass(frozen=True)

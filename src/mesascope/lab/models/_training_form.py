@@ -26,7 +26,14 @@ _FAMILIES = ("process", "model")
 _LENGTHS = ("horizon", "examples")
 _RUN = ("steps", "batch", "seed")
 _DETAILS = ("precision", "held_out", "record_every")
-_UNUSED = ("seeds", "average", "evaluate_every", "checkpoint_every", "checkpoint_minutes")
+_UNUSED = (
+    "seeds",
+    "average",
+    "evaluate_every",
+    "checkpoint_every",
+    "checkpoints_per_decade",
+    "checkpoint_minutes",
+)
 
 
 @cache

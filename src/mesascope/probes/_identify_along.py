@@ -1,0 +1,182 @@
+"""Which algorithm a model runs at every checkpoint of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from mesascope.core import Progress, integer_at_least, require_x64, shows_progress
+from mesascope.learners import Learner
+from mesascope.objectives import Task
+
+from ._adapter import Interface, as_callable
+from ._along import AlongTraining, Followed
+from ._answers import answers
+from ._candidates import answers_of, judge_answers
+from ._evidence import Evidence
+from ._identification import Identification
+from ._inquiry import Inquiry
+from ._question import Question
+from ._strategies import MOST, Strategy, chosen_strategies, labels
+from ._transitions import transitions
+from ._weights import weigh
+
+Models = Mapping[int, Any] | Sequence[Any] | Callable[[int], Any]
+
+
+@shows_progress
+def identify_along(
+    models: Models,
+    process: Any,
+    task: Task,
+    *,
+    steps: Sequence[int] | None = None,
+    strategies: Sequence[Learner] | None = None,
+    tasks: int = 500,
+    seed: int = 0,
+    tolerance: float = 1e-2,
+    level: float = 0.95,
+    learners: Sequence[str] | None = None,
+    parts: int = 1,
+    interface: Interface | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> AlongTraining:
+    r"""Identify the learning algorithm of a model at every checkpoint of its training, on the same tasks.
+
+    At every checkpoint learners are fitted and judged as by `identify`, on the data of the process only: no other data separate
+    what these do not.
+
+    All checkpoints are compared with the same few *strategies* too, learners with fixed hyperparameters: their distances, and
+    the convex mixture $\sum_k \pi_k g_k$ of all of them that is nearest to the model, with intervals over tasks. The weights
+    say how much of each a model is like as far as the mixture explains it: what it leaves unexplained is given beside them.
+    They are not told where two strategies predict the same to the tolerance, or an interval holds both 0.05 and 0.95.
+
+    Args:
+        models: the checkpoints: a mapping from numbers of training steps to models, such as `ms.Checkpoints(run)`; a list; or
+            a function of the number of steps. Models are as for `identify`.
+        process: the process of sequences or prompts.
+        task: `NextToken` or `FewShot`.
+        steps: the numbers of steps, increasing: for a list 0, 1, 2 … by default; for a mapping all of it.
+        strategies: up to four learners with hyperparameters. By default up to three, with which the nearest mixtures leave
+            least unexplained: of the simplest learner of every verdict, or the nearest where there is none, each with the
+            hyperparameters of the checkpoint to which it is nearest.
+        tasks: number of tasks; learners are fitted to one half and compared on the other.
+        seed: of the tasks and of the bootstrap.
+        tolerance: as for `identify`.
+        level: as for `identify`.
+        learners: as for `identify`.
+        parts: as for `identify`.
+        interface: as for `identify`.
+        progress: called before every checkpoint.
+
+    Returns:
+        Verdicts, strategies, weights and distances at every checkpoint, and the steps at which the nearest strategy changes;
+        `print` shows a table, `ms.plot` a figure, `to_xarray` gives labelled arrays.
+
+    Raises:
+        TypeError: no checkpoints, or models that cannot be called.
+        ValueError: fewer than two checkpoints, checkpoints of different models, and all that `identify` refuses.
+    """
+    require_x64("identify_along")
+    taken, of_step = _checkpoints(models, steps)
+    question = Question.checked(process, task, tasks, seed, tolerance, level, parts, learners)
+    given = _given(strategies)
+    problems = question.problems()
+    half = problems.tasks // 2
+    found, seen = dict[int, Identification](), list[Evidence]()
+    report = progress or (lambda _: None)
+    for done, (step, model) in enumerate(_alike(taken, of_step)):
+        report(Progress(done, len(taken) + 1, stage=f"step {step}"))
+        if interface is not None:
+            model = as_callable(model, interface=interface)
+        evidence = Evidence(problems, answers(model, problems))
+        inquiry = Inquiry(model, question, lambda _: None)
+        found[step] = inquiry.explain(evidence, search=False).without_model()
+        seen.append(evidence.part(half, problems.tasks))
+    report(Progress(len(taken), len(taken) + 1, stage="weigh strategies"))
+    compared = given or chosen_strategies(found, seen, tolerance)
+    predicted = answers_of([one.learner for one in compared], seen[0].problems)
+    judged = [judge_answers(predicted, one, level, seed) for one in seen]
+    weighed = [weigh(predicted, one, tolerance, level, seed) for one in seen]
+    changes = transitions(labels(compared), list(found), judged, level)
+    return AlongTraining(
+        found, tuple(compared), Followed.of(judged, weighed, level), tuple(changes), question.asked()
+    )
+
+
+def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int], Callable[[int], Any]]:
+    """Return the numbers of steps, increasing, and what gives the model of each.
+
+    Raises:
+        TypeError, ValueError: there are none, or fewer than two.
+    """
+    numbers = None if steps is None else [integer_at_least("steps", step, 0) for step in steps]
+    if isinstance(models, str | PathLike):
+        raise TypeError(
+            f"models: {str(models)!r} is a path; read the checkpoints of a run by ms.Checkpoints({str(models)!r})"
+        )
+    if isinstance(models, Mapping):
+        taken, of_step = numbers or sorted(models), models.__getitem__
+        missing = [step for step in taken if step not in models]
+        if missing:
+            raise ValueError(f"steps: there is no checkpoint after {missing[0]} steps")
+    elif isinstance(models, Sequence):
+        taken = list(range(len(models))) if numbers is None else numbers
+        if len(taken) != len(models):
+            raise ValueError(f"steps: give one number for each of {len(models)} models, got {len(taken)}")
+        of_step = dict(zip(taken, models, strict=True)).__getitem__
+    elif callable(models):
+        if numbers is None:
+            raise ValueError("steps: give the numbers of steps for which the function returns models")
+        taken, of_step = numbers, models
+    else:
+        raise TypeError(
+            f"models: must be a mapping from steps to models, a list, or a function of steps, got {type(models).__name__}"
+        )
+    if sorted(set(taken)) != taken:
+        raise ValueError(f"steps: must increase, got {taken}")
+    if len(taken) < 2:
+        raise ValueError(
+            f"models: needs at least two checkpoints, got {len(taken)}; train with checkpoints_per_decade, or checkpoint_every"
+        )
+    return taken, of_step
+
+
+def _alike(steps: Sequence[int], of_step: Callable[[int], Any]) -> Iterator[tuple[int, Any]]:
+    """Yield the models; refuse those of another architecture than the first."""
+    first: Any = None
+    for step in steps:
+        model = of_step(step)
+        shape = _shape(model)
+        first = shape if first is None else first
+        if shape != first:
+            raise ValueError(
+                f"models: the checkpoint after {step} steps is of another model than that after {steps[0]}; give those of one "
+                "run"
+            )
+        yield step, model
+
+
+def _shape(model: Any) -> Any:
+    """Return the architecture of a model of mesascope; nothing is known of others."""
+    if not isinstance(model, eqx.Module):
+        return ()
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    return jax.tree.structure(rest), [leaf.shape for leaf in jax.tree.leaves(arrays)]
+
+
+def _given(strategies: Sequence[Learner] | None) -> list[Strategy]:
+    if strategies is None:
+        return []
+    if not 1 <= len(strategies) <= MOST:
+        raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")
+    for one in strategies:
+        if not isinstance(one, Learner):
+            raise TypeError(
+                f"strategies: must be learners such as Ridge(0.1), got {one!r}; ids of learners to be fitted go to learners"
+            )
+    return [Strategy(one, None) for one in strategies]

@@ -1,0 +1,116 @@
+"""What an identification asks: the data, the learners, and how strictly they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mesascope.core import finite_number, integer_at_least, named_key
+from mesascope.objectives import Task
+from mesascope.records import MAX_PARTS
+from mesascope.specs import unknown
+
+from ._fitters import fitters, known_learners, learners_for, why_unreadable
+from ._identification import Asked
+from ._intervals import check_level
+from ._mixture import takes_part
+from ._problems import Problems, draw_problems
+
+
+class Question(NamedTuple):
+    """The settings of an identification, for models of any kind.
+
+    Attributes:
+        process, task, tasks, seed, tolerance, level, parts: as for `identify`.
+        learners: the ids of the learners to compare with, the simplest first.
+    """
+
+    process: Any
+    task: Task
+    tasks: int
+    seed: int
+    tolerance: float
+    level: float
+    parts: int
+    learners: tuple[str, ...]
+
+    @classmethod
+    def checked(
+        cls,
+        process: Any,
+        task: Task,
+        tasks: int,
+        seed: int,
+        tolerance: float,
+        level: float,
+        parts: int,
+        learners: Sequence[str] | None,
+    ) -> Question:
+        """Return the settings.
+
+        Raises:
+            ValueError: too few tasks for the level, an unknown learner, a tolerance that is not in (0, 1).
+        """
+        tasks = _checked_tasks(tasks, level)
+        _check_tolerance(tolerance)
+        names = _checked_names(learners, process)
+        return cls(
+            process, task, tasks, seed, tolerance, level, _checked_parts(parts, names, process), tuple(names)
+        )
+
+    def problems(self) -> Problems:
+        """Draw the tasks."""
+        return draw_problems(self.process, self.task, self.tasks, self.key("tasks"))
+
+    def key(self, *names: str) -> Any:
+        """Return the random key of these names."""
+        return named_key(self.seed, "identify", *names)
+
+    def asked(self) -> Asked:
+        """Return the settings that are recorded."""
+        data = self.process.describe(), self.task.describe()
+        return Asked(*data, self.tasks, self.seed, self.tolerance, self.level)
+
+
+def _check_tolerance(tolerance: float) -> None:
+    if not 0 < finite_number("tolerance", tolerance) < 1:
+        raise ValueError(
+            f"tolerance must lie strictly between 0 and 1, got {tolerance}; write e.g. tolerance=0.01"
+        )
+
+
+def _checked_tasks(tasks: int, level: float) -> int:
+    tasks = integer_at_least("tasks", tasks, 2)
+    try:
+        check_level(level, tasks // 2)
+    except ValueError as error:
+        raise ValueError(f"{error} (one half of the {tasks} tasks is fitted to)") from None
+    return tasks
+
+
+def _checked_parts(parts: int, names: Sequence[str], process: Any) -> int:
+    if integer_at_least("parts", parts, 1) > MAX_PARTS:
+        raise ValueError(f"parts must be at most {MAX_PARTS}, got {parts}")
+    known = fitters(process)
+    able = [name for name in names if takes_part(known[name])]
+    if parts > 1 and len(able) < 2:
+        given = ", ".join(able) or "none"
+        raise ValueError(
+            f"learners: a mixture needs at least two that take part in mixtures, got {given}; add one, or leave out parts"
+        )
+    return parts
+
+
+def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
+    if learners is None:
+        return list(learners_for(process))
+    given: object = learners
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
+    known = {kind.name: kind for kind in known_learners()}
+    for name in learners:
+        if name not in known:
+            raise ValueError(f"learners: {unknown('learner', name, list(known))}")
+        if why := why_unreadable(known[name], process):
+            raise ValueError(f"learners: {name!r} {why}; remove it")
+    return [name for name in known if name in learners]

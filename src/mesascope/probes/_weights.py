@@ -1,0 +1,154 @@
+r"""The convex mixture of given predictions that is nearest to a model's, with intervals over tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from ._evidence import MAX_MEDIANS, Evidence
+from ._intervals import Measured, ratio, resampled_means
+from ._metrics import inner, squared
+
+ENDS = 0.05, 0.95  # an interval that holds both of them says nothing of a weight
+_ROUNDING = 1e-9  # of weights
+_RIDGE = 1e-12  # relative; keeps the equations of predictions that coincide solvable
+
+
+class Products(NamedTuple):
+    r"""Inner products of K predictions $g_k$ and the model's $f$: of a task, of means over tasks, or of many of these.
+
+    Attributes:
+        cross: $\langle g_k, g_l \rangle$, shape (…, K, K).
+        with_model: $\langle g_k, f \rangle$, shape (…, K).
+        model: $\|f\|^2$, shape (…).
+    """
+
+    cross: np.ndarray
+    with_model: np.ndarray
+    model: np.ndarray
+
+    def chosen(self, places: Sequence[int]) -> Products:
+        """Return those of some of the predictions."""
+        rows = list(places)
+        return Products(self.cross[..., rows, :][..., rows], self.with_model[..., rows], self.model)
+
+    def unexplained(self, weights: np.ndarray) -> np.ndarray:
+        r"""Return $\|f - \sum_k \pi_k g_k\|^2 / \|f\|^2$ for weights of shape (…, K)."""
+        both = np.einsum("...k,...k->...", weights, self.with_model)
+        own = np.einsum("...k,...kl,...l->...", weights, self.cross, weights)
+        return ratio(np.maximum(self.model - 2 * both + own, 0.0), self.model)
+
+
+def products(answers: Sequence[np.ndarray], evidence: Evidence) -> Products:
+    """Return the inner products of predictions, each of shape (batch, N + 1, m), of every task; with the weights of the task.
+
+    No task counts more than ten medians of the largest of its predictions, so that rare tasks on which one diverges do not
+    determine the weights of all.
+    """
+    counted = evidence.problems.weights
+    sizes = np.max([squared(one) @ counted for one in (evidence.answers, *answers)], 0)
+    limit = MAX_MEDIANS * np.median(sizes)
+    share = np.divide(limit, sizes, out=np.ones_like(sizes), where=sizes > limit) if limit > 0 else 1.0
+    weights = np.outer(share * np.ones_like(sizes), counted)
+
+    def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.sum(weights * inner(one, other), -1)
+
+    cross = np.stack([np.stack([mean(one, other) for other in answers], -1) for one in answers], -1)
+    with_model = np.stack([mean(one, evidence.answers) for one in answers], -1)
+    return Products(cross, with_model, mean(evidence.answers, evidence.answers))
+
+
+def mean_over_tasks(each: Products) -> Products:
+    """Return the means over tasks."""
+    return Products(*(one.mean(0) for one in each))
+
+
+def resampled(each: Products, seed: int) -> Products:
+    """Return the means over 1000 resamples of the tasks, the same ones for one seed."""
+    count = each.with_model.shape[-1]
+    table = np.concatenate([each.cross.reshape(-1, count**2), each.with_model, each.model[:, None]], -1)
+    means = resampled_means(table, seed)
+    cross, with_model, model = np.split(means, [count**2, count**2 + count], -1)
+    return Products(cross.reshape(-1, count, count), with_model, model[:, 0])
+
+
+def nearest_weights(found: Products) -> np.ndarray:
+    r"""Return the weights $\pi_k \ge 0$ with the sum 1 whose mixture is nearest to the model, shape (…, K).
+
+    The minimum of a convex function on a simplex is the stationary point of one of its faces: those of all faces are compared.
+    """
+    count = found.with_model.shape[-1]
+    faces = chain.from_iterable(combinations(range(count), size) for size in range(1, count + 1))
+    best = np.zeros(found.with_model.shape)
+    least = np.full(found.model.shape, np.inf)
+    for face in faces:
+        weights = np.zeros(found.with_model.shape)
+        weights[..., list(face)] = _stationary(found.chosen(face))
+        value = np.where(weights.min(-1) >= -_ROUNDING, found.unexplained(weights), np.inf)
+        better = value < least - _ROUNDING
+        best[better], least = weights[better], np.where(better, value, least)
+    return np.clip(best, 0.0, 1.0)
+
+
+def _stationary(found: Products) -> np.ndarray:
+    """Return the weights with the sum 1 where the distance is stationary, of any sign: Lagrange's equations."""
+    count = found.with_model.shape[-1]
+    size = np.trace(found.cross, axis1=-2, axis2=-1)[..., None, None] / count
+    scale = np.where(size > 0, size, 1.0)
+    matrix = np.ones((*found.model.shape, count + 1, count + 1))
+    matrix[..., :count, :count] = found.cross / scale + _RIDGE * np.eye(count)
+    matrix[..., count, count] = 0.0
+    right = np.concatenate([found.with_model / scale[..., 0], np.ones((*found.model.shape, 1))], -1)
+    return np.linalg.solve(matrix, right[..., None])[..., :count, 0]
+
+
+class Weighed(NamedTuple):
+    """The nearest convex mixture.
+
+    Attributes:
+        weights: shapes (K,).
+        sums: of the first 1 … K weights, shapes (K,).
+        unexplained: its relative distance from the model, shapes ().
+        told: whether the tasks tell the weights: no interval holds both 0.05 and 0.95, and every change of the weights
+            changes the predictions beyond the tolerance.
+    """
+
+    weights: Measured
+    sums: Measured
+    unexplained: Measured
+    told: bool
+
+
+def weigh(
+    answers: Sequence[np.ndarray], evidence: Evidence, tolerance: float, level: float, seed: int
+) -> Weighed:
+    """Return the nearest convex mixture of predictions, each of shape (batch, N + 1, m), with intervals over tasks."""
+    each = products(answers, evidence)
+    mean, many = mean_over_tasks(each), resampled(each, seed)
+    value, drawn = nearest_weights(mean), nearest_weights(many)
+    weights = _with_ends(value, drawn, level)
+    unexplained = _with_ends(mean.unexplained(value), many.unexplained(drawn), level)
+    vague = ((weights.low < ENDS[0]) & (weights.high > ENDS[1])).any()
+    sums = _with_ends(value.cumsum(), drawn.cumsum(-1), level)
+    return Weighed(weights, sums, unexplained, bool(not vague and _flattest(mean) > tolerance))
+
+
+def _flattest(found: Products) -> float:
+    r"""Return the least $\|\sum_k \delta_k g_k\|^2/\|f\|^2$ of changes with $\|\delta\|^2 = 2$ and $\sum_k \delta_k = 0$.
+
+    This is the size of the change that moves all weight from one of two predictions to the other.
+    """
+    count = len(found.with_model)
+    if count == 1:
+        return np.inf
+    tangent = np.linalg.qr(np.eye(count) - 1 / count)[0][:, : count - 1]
+    return float(ratio(2 * np.linalg.eigvalsh(tangent.T @ found.cross @ tangent)[0], found.model))
+
+
+def _with_ends(value: np.ndarray, drawn: np.ndarray, level: float) -> Measured:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Measured(value, np.minimum(low, value), np.maximum(high, value))

@@ -1,0 +1,68 @@
+"""The checkpoints of a training run, as models by their number of steps."""
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._train import TrainSpec, trained_spec
+
+if TYPE_CHECKING:
+    from mesascope.objectives import Task
+    from mesascope.processes import PromptProcess, SequenceProcess
+
+
+class Checkpoints(Mapping[int, Any]):
+    """The checkpoints that a run has kept: numbers of training steps → models, each read when it is asked for.
+
+    `ms.identify_along(found, found.process, found.task)` follows the algorithm of the model along them.
+
+    Args:
+        run: the folder of a run of `mesascope train`, or of `TrainSpec.run`.
+
+    Attributes:
+        path: the folder.
+        spec: the specification of the run.
+
+    Raises:
+        CheckpointError: it is no folder of a run, or holds no checkpoint.
+        SpecError: its specification cannot be read.
+    """
+
+    def __init__(self, run: str | PathLike[str]) -> None:
+        from mesascope.dynamics import CheckpointError, checkpoint_files
+
+        self.path = Path(run)
+        if not self.path.is_dir():
+            raise CheckpointError(
+                f"{run}: is not the folder of a run; name one that mesascope train has filled"
+            )
+        self.spec: TrainSpec = trained_spec(self.path)
+        self._files = checkpoint_files(self.path)
+        self._start: Any = None
+
+    def __getitem__(self, step: int) -> Any:
+        from mesascope.dynamics import load_model
+
+        if self._start is None:
+            self._start = self.spec.build_model()
+        return load_model(self._files[step], self._start)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def process(self) -> "SequenceProcess | PromptProcess":
+        """What the run was trained on."""
+        return self.spec.build_data()[0]
+
+    @property
+    def task(self) -> "Task":
+        """Which predictions counted."""
+        return self.spec.build_data()[1]
+
+    def __repr__(self) -> str:
+        return f"<Checkpoints of {self.path}: {len(self)}, after {min(self)} to {max(self)} steps>"
