@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from mesascope.records import (
+    AlongRecord,
     Band,
     CertificateRecord,
     ClaimRecord,
@@ -26,6 +27,7 @@ from mesascope.records import (
     StudyRecord,
     open_store,
     provenance,
+    write_along,
     write_certificate,
     write_checkpoint,
     write_identification,
@@ -279,4 +281,55 @@ def identification(path):
         candidates=("ridge",),
     )
     write_identification(Path(path) / "identification.json", record)
+    return Path(path)
+
+
+def along_record(told=(False, True, True), steps=(0, 10, 1000)):
+    """A training that goes from zero to ridge."""
+    zero, ridge = [1.0, 0.5, 0.0], [0.0, 0.5, 1.0]
+    ranking = [
+        {"learner": name, "hyperparameters": {}, "distance": 0.5, "interval": (0.4, 0.6), "contains": ()}
+        for name in ("zero", "ridge")
+    ]
+    verdicts = ("none", "ambiguous", "identified")
+    return AlongRecord.model_validate(
+        {
+            "headline": "nearest to zero, then ridge from step 10 [0, 1000]",
+            "stages": [
+                {
+                    "step": step,
+                    "verdict": verdict,
+                    "candidates": () if verdict == "none" else ("ridge",),
+                    "headline": verdict,
+                    "reasons": (),
+                    "ranking": ranking,
+                    "mixtures": (),
+                }
+                for step, verdict in zip(steps, verdicts, strict=True)
+            ],
+            "strategies": [
+                {"name": "zero", "learner": "zero", "hyperparameters": {}, "step": 0},
+                {"name": "ridge", "learner": "ridge", "hyperparameters": {"penalty": 0.3}, "step": 1000},
+            ],
+            "weights": [curve("zero", zero), curve("ridge", ridge)],
+            "sums": [curve("zero", zero), curve("ridge", [1.0, 1.0, 1.0])],
+            "told": told,
+            "unexplained": curve("mixture", [1.0, 0.3, 0.0]),
+            "distances": [curve("zero", [1.0, 1.0, 1.0]), curve("ridge", [9.0, 1.0, 0.0])],
+            "transitions": [{"before": "zero", "after": "ridge", "step": 10, "interval": (0, 1000)}],
+            "process": "Noise(dim=2)",
+            "task": "NextToken(T=6)",
+            "tasks": 100,
+            "seed": 0,
+            "tolerance": 0.01,
+            "level": 0.95,
+            "spec": {"tasks": 100},
+            "provenance": FROM,
+        }
+    )
+
+
+def along(path):
+    """A folder with an identification along training."""
+    write_along(Path(path) / "along.json", along_record())
     return Path(path)

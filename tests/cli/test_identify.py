@@ -380,6 +380,59 @@ def test_no_room_for_the_figures(run, spec, monkeypatch):
     assert "/figures: No space left" in ended.err
 
 
+TRAINED = {
+    "examples": 4,
+    "weights": "every",
+    "process": {"kind": "linear-regression", "dim": 2, "noise": 0.3},
+    "model": {"kind": "prompt-linear-transformer", "layers": 1},
+    "steps": 20,
+    "batch": 16,
+    "held_out": 16,
+    "checkpoints_per_decade": 2,
+}
+ALONG_FILES = ("along.json", "along.nc", "along.pdf", "along.png", "along.csv")
+
+
+class TestAlong:
+    def trained(self, run, spec):
+        assert run("train", spec(TRAINED), "--out", "here")[0] == 0
+        return spec({"tasks": 100, "learners": ["zero", "gradient-descent"]})
+
+    def test_every_checkpoint_of_a_run(self, run, spec):
+        judged = self.trained(run, spec)
+        command = ("identify", "--along", "here", "--process", judged)
+        status, out, err = run(*command, "--figures", "drawn", "--json")
+        assert (status, err) == (0, "")
+        found = json.loads(out)
+        assert [stage["step"] for stage in found["stages"]] == [0, 1, 3, 10, 20]
+        assert found["figures"] == [str(Path("drawn", name).absolute()) for name in ALONG_FILES]
+        assert all(Path(name).stat().st_size for name in found["figures"])
+        assert found["spec"]["run"] == str(Path("here").absolute())
+        status, out, err = run(*command)
+        assert (status, err) == (0, "")
+        lines = out.splitlines()
+        assert lines[0].startswith("along training: nearest to ")
+        assert [line.split()[0] for line in lines[4:]] == ["0", "1", "3", "10", "20"]
+
+    @pytest.mark.parametrize(
+        ("more", "error"),
+        [
+            (["SPEC"], "--along names the model; give it alone, or with --process SPEC"),
+            (["--model", "a:b"], "--along names the model; give it alone, or with --process SPEC"),
+            (["--process", "nowhere.toml"], "nowhere.toml: no such file"),
+        ],
+    )
+    def test_refused(self, run, more, error):
+        status, out, err = run("identify", "--along", "here", *more)
+        assert (status, out) == (2, "")
+        assert error in err and err.count("\n") == 1
+
+    def test_no_run(self, run):
+        status, _, err = run("identify", "--along", "here")
+        assert status == 2
+        assert err.startswith("mesascope identify: here: run: ") and err.count("\n") == 1
+
+
 def test_interrupted(run, spec, module):
     name = module(
         "import os, signal\ndef slow(contexts):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"

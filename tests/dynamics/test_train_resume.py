@@ -345,3 +345,36 @@ def test_the_average_comes_back_from_a_checkpoint(tmp_path):
     plain = _train(tmp_path / "without", average=None)
     with pytest.raises(CheckpointError, match="keeps no average"):
         load_average(plain.checkpoint, START)
+
+
+PER_DECADE = {"checkpoint_every": None, "checkpoints_per_decade": 4, "checkpoint_minutes": 1e9}
+KEPT = [0, 1, 2, 3, 6, 10, 18, 20]
+
+
+class TestCheckpointsPerDecade:
+    """After 0 and round(10^(k/n)) steps; the run itself is the same as without them."""
+
+    @staticmethod
+    def kept(folder):
+        return sorted(int(path.stem.removeprefix("step-")) for path in folder.iterdir())
+
+    def test_they_are_kept(self, whole, tmp_path):
+        run = _train(tmp_path, **PER_DECADE)
+        assert self.kept(tmp_path) == KEPT
+        assert jax.tree.all(jax.tree.map(np.array_equal, run.model, whole.model))
+        np.testing.assert_array_equal(run.losses, whole.losses)
+        start = load_model(tmp_path / "step-000000000.checkpoint", START)
+        assert jax.tree.all(jax.tree.map(lambda a, b: np.allclose(a, b, rtol=1e-6), start, START))
+
+    def test_a_run_that_is_cut_keeps_the_same(self, tmp_path):
+        whole = _train(tmp_path / "whole", **PER_DECADE)
+        cut = tmp_path / "cut"
+        _train(cut, **PER_DECADE, steps=6)
+        assert self.kept(cut) == KEPT[:5]
+        _assert_same(_train(cut, **PER_DECADE), whole)
+        assert self.kept(cut) == KEPT
+
+    @pytest.mark.parametrize("number", [0, 101, 1.5, True])
+    def test_other_numbers_are_refused(self, number, tmp_path):
+        with pytest.raises(ValueError, match="checkpoints_per_decade"):
+            _train(tmp_path, checkpoints_per_decade=number)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import stored_records as stored
-from mesascope.records import RecordError
+from mesascope.records import MixtureRecord, RecordError, read_identification, write_identification
 from mesascope.report import gather, write_report
 
 
@@ -415,3 +415,19 @@ def test_reports_need_no_jax(tmp_path):
     command = [sys.executable, "-W", "error", "-c", code, folder, tmp_path / "r.html", tmp_path / "tex"]
     subprocess.run(command, check=True)
     assert (tmp_path / "r.html").stat().st_size > 1e6 and (tmp_path / "tex" / "figures.tex").exists()
+
+
+def test_a_mixture(tmp_path, report):
+    path = stored.identification(tmp_path / "i") / "identification.json"
+    parts = [
+        {"learner": name, "hyperparameters": {}, "weight": weight, "interval": (weight - 0.1, weight + 0.1)}
+        for name, weight in (("ridge", 0.7), ("zero", 0.3))
+    ]
+    facts = {"distance": 0.001, "interval": (0.0, 0.002), "condition": 2.0}
+    mixture = MixtureRecord(parts=parts, different=True, determined=True, **facts)
+    found = read_identification(path).model_copy(update={"verdict": "mixture", "mixtures": (mixture,)})
+    write_identification(path, found)
+    _, page = report(str(path))
+    assert "✓ mixture" in page.text
+    assert "A mixture at distance 0.001" in page.text
+    assert "ridge 0.7 [0.6, 0.8]" in page.text

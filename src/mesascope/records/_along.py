@@ -125,8 +125,8 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
         """Return weights, distances and verdicts as labelled arrays.
 
         Dimensions: step (n), strategy (k), end (2: low and high), learner (all that were compared). Variables: weight, distance
-        (strategy, step) and unexplained (step), each with `…_interval` (…, end); told, verdict (step); learner_distance
-        (learner, step).
+        (strategy, step) and unexplained (step), each with `…_interval` (strategy, end, step); told, verdict (step);
+        learner_distance (learner, step).
         """
         import numpy as np
         import xarray
@@ -137,11 +137,9 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
         arrays: dict[str, Any] = {}
         for name, curves in (("weight", self.weights), ("distance", self.distances)):
             arrays[name] = ("strategy", "step"), [one.value for one in curves]
-            ends = [list(zip(one.low, one.high, strict=True)) for one in curves]
-            arrays[f"{name}_interval"] = ("strategy", "step", "end"), ends
+            arrays[f"{name}_interval"] = ("strategy", "end", "step"), [(one.low, one.high) for one in curves]
         arrays["unexplained"] = "step", list(self.unexplained.value)
-        ends = list(zip(self.unexplained.low, self.unexplained.high, strict=True))
-        arrays["unexplained_interval"] = ("step", "end"), ends
+        arrays["unexplained_interval"] = ("end", "step"), [self.unexplained.low, self.unexplained.high]
         arrays["told"] = "step", np.array(self.told, np.int8)
         arrays["verdict"] = "step", [stage.verdict for stage in self.stages]
         distances = [[one[name] for one in entries] for name in learners]

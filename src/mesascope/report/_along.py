@@ -21,7 +21,7 @@ from mesascope.records import (
 from ._csv import write_csv
 from ._render import render
 
-_RECORD = "along.json"
+ALONG = "along.json"
 _NEAREST, _FURTHEST = 1e-8, 1e2  # of the distances that are drawn
 _DECADES = 30  # the ratio of the last and the first steps, from which on their axis is logarithmic
 
@@ -35,7 +35,7 @@ def draw_along(record: AlongRecord, folder: str | os.PathLike[str]) -> tuple[Pat
     Raises:
         RecordError: a file cannot be written.
     """
-    path, figure = Path(folder) / _RECORD, along_figure(record)
+    path, figure = Path(folder) / ALONG, along_figure(record)
     remove_leftovers(Path(folder))
     write_along(path, record)
     drawn = render(figure, path.with_suffix(""))
@@ -71,9 +71,9 @@ def along_figure(record: AlongRecord) -> Figure:
             ),
         ),
         caption=(
-            f"Above: the weights of the convex mixture of {', '.join(_described(record))} that is nearest to the model at each "
+            f"First: the weights of the convex mixture of {', '.join(_described(record))} that is nearest to the model at each "
             f"checkpoint. Grey bands are intervals of level {record.level:g} over tasks; where it is hatched, the tasks do not "
-            "tell the weights. Below: the distances from the model of each strategy, and of the mixture, which is what the "
+            "tell the weights. Second: the distances from the model of each strategy, and of the mixture, which is what the "
             f"weights leave unexplained; what lies below {_NEAREST:g} is drawn there."
         ),
     )

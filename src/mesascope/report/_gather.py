@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mesascope.records import (
+    ALONG_FORMAT,
     CERTIFICATE_FORMAT,
     CLAIM_FORMAT,
     IDENTIFICATION_FORMAT,
@@ -17,12 +18,14 @@ from mesascope.records import (
     known_keys,
     open_store,
     parse_json,
+    read_along,
     read_bytes,
     read_identification,
     run_directories,
     without_passwords,
 )
 
+from ._along import ALONG, along_figure
 from ._identification import RECORD, identification_figures
 from ._material import Gathering, Material
 from ._study_figures import run_figures, study_figures
@@ -148,6 +151,11 @@ def _add_identification(found: Gathering, file: Path) -> None:
     found.add("identification", file.parent.name, record, tuple(figures.items()))
 
 
+def _add_along(found: Gathering, file: Path) -> None:
+    record = read_along(file)
+    found.add("identification", file.parent.name, record, (("along", along_figure(record)),))
+
+
 def _matching(pattern: str) -> Callable[[Path], Iterable[Path]]:
     return lambda folder: [folder] if any(folder.glob(pattern)) else []
 
@@ -156,6 +164,7 @@ _FILES: dict[str, Callable[[Gathering, Path], None]] = {
     CLAIM_FORMAT: _add_claim,
     CERTIFICATE_FORMAT: lambda found, file: found.add("certificate", file.name, CertificateFile(file).record),
     IDENTIFICATION_FORMAT: _add_identification,
+    ALONG_FORMAT: _add_along,
 }
 """Format of a file → what adds its record."""
 _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any], object]], ...] = (
@@ -163,6 +172,7 @@ _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any]
     (run_directories, lambda found, run: found.claims.take_all(run)),
     (_matching("step-*.checkpoint"), add_training),
     (_matching(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
+    (_matching(ALONG), lambda found, folder: _add_along(found, folder / ALONG)),
 )
 """How to find folders of each format below a path, and how to add their records; the first format that is found counts."""
 

@@ -1,0 +1,261 @@
+"""The algorithm of a model along its training: strategies, their weights, and when the nearest changes."""
+
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import mesascope as ms
+from mesascope.learners import Average, Ridge, predictions, prompt_examples
+from mesascope.probes import identify_along
+from mesascope.probes._candidates import Judgement
+from mesascope.probes._transitions import transitions
+from mesascope.probes._weights import Products, nearest_weights
+from mesascope.records import AlongRecord, RecordError, read_along, read_dataset, write_along
+
+PROCESS, TASK = ms.LinearRegression(3, noise=0.5), ms.FewShot.every(6)
+STEPS = [0, 1, 3, 10, 30, 100, 300, 1000]
+NAMES = ["zero", "average", "ridge"]
+
+
+def last(learner, x, y):
+    padded = np.concatenate([y, np.zeros((len(y), 1))], 1)
+    return np.asarray(predictions(learner, *prompt_examples(x, padded)))[:, -1, 0]
+
+
+def shares(step):
+    """From zero to averaging until step 30, from there to ridge until step 1000, evenly in the logarithm."""
+    place = np.interp(np.log1p(step), np.log1p([0, 30, 1000]), [0, 1, 2])
+    return np.array([max(1 - place, 0), 1 - abs(place - 1), max(place - 1, 0)])
+
+
+def planted(step):
+    """The mixture of these shares; a small function of the query that is none of them lets the first model answer at all."""
+
+    def model(x, y):
+        _, average, ridge = shares(step)
+        odd = 1e-3 * np.tanh(x[:, -1, 0])
+        return average * last(Average(), x, y) + ridge * last(Ridge(0.3), x, y) + odd
+
+    return model
+
+
+def asked(models=planted, **settings):
+    settings = {"steps": STEPS, "tasks": 200, "learners": NAMES, "interface": "context"} | settings
+    return identify_along(models, PROCESS, TASK, **settings)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return asked()
+
+
+def test_strategies_are_found_with_their_hyperparameters(found):
+    assert [type(one.learner).name for one in found.strategies] == NAMES
+    assert [one.step for one in found.strategies] == [0, 30, 1000]
+    assert float(found.strategies[2].learner.penalty) == pytest.approx(0.3, rel=0.01)
+
+
+def test_weights_are_the_shares_of_the_planted_mixture(found):
+    """The odd part is 1e-3 beside predictions of about 0.3 to 1: it moves weights by less than 1e-2."""
+    for place, step in enumerate(STEPS[1:], start=1):
+        np.testing.assert_allclose(found.followed.weights.value[place], shares(step), atol=1e-2)
+    assert (found.followed.unexplained.value[2:] < 1e-3).all()
+    assert found.followed.told[1:].all()
+
+
+def test_intervals_hold_what_they_belong_to(found):
+    for low, value, high in (
+        (one.low, one.value, one.high) for one in found.followed if not isinstance(one, np.ndarray)
+    ):
+        assert (low <= value).all() and (value <= high).all()
+    np.testing.assert_allclose(found.followed.sums.value[:, -1], 1)
+
+
+def test_the_nearest_strategy_changes_half_way(found):
+    """The distances of two strategies are equal where each has half of the weight: they are as far from each other."""
+    assert [(one.before, one.after) for one in found.transitions] == [
+        ("zero", "average"),
+        ("average", "ridge"),
+    ]
+    for one, (low, high) in zip(found.transitions, [(3, 10), (100, 300)], strict=True):
+        assert one.interval == (low, high)
+        assert low < one.step < high
+    middle = np.expm1(np.log1p([[0, 30], [30, 1000]]).mean(1))
+    # interpolation of logarithms of distances between checkpoints a factor of 3 apart
+    np.testing.assert_allclose([one.step for one in found.transitions], middle, rtol=0.05)
+
+
+def test_verdicts_are_those_of_identify(found):
+    for step in (30, 100):
+        alone = ms.identify(
+            planted(step), PROCESS, TASK, tasks=200, learners=NAMES, search=False, interface="context"
+        )
+        one = found.found[step]
+        assert (one.verdict, one.candidates, one.headline) == (
+            alone.verdict,
+            alone.candidates,
+            alone.headline,
+        )
+        assert [(e.learner, e.distance, e.interval) for e in one.ranking] == [
+            (e.learner, e.distance, e.interval) for e in alone.ranking
+        ]
+    assert found.found[30].verdict == "identified"
+    assert found.found[100].verdict == "none"
+
+
+def test_mixtures_are_named_on_request():
+    found = asked(steps=[30, 100], parts=2, learners=["average", "ridge"])
+    (mixture,) = found.found[100].mixtures
+    assert {one.learner: round(one.weight, 2) for one in mixture.parts} == {
+        "average": round(shares(100)[1], 2),
+        "ridge": round(shares(100)[2], 2),
+    }
+
+
+def test_given_strategies_are_not_fitted():
+    given = [Average(), Ridge(0.3), Ridge(3.0)]
+    found = asked(steps=[30, 1000], strategies=given)
+    record = found.record()
+    assert [one.name for one in record.strategies] == ["average", "ridge 1", "ridge 2"]
+    assert [one.hyperparameters for one in record.strategies] == [{}, {"penalty": 0.3}, {"penalty": 3.0}]
+    assert found.followed.weights.value[1] == pytest.approx([0, 1, 0], abs=1e-2)
+
+
+def test_weights_of_strategies_that_predict_the_same_are_not_told():
+    found = asked(steps=[30, 1000], strategies=[Average(), Ridge(0.3), Ridge(0.3001)])
+    assert not found.followed.told.any()
+
+
+def test_checkpoints_may_be_a_mapping_a_list_or_a_function(found):
+    steps = STEPS[-2:]
+    models = [planted(step) for step in steps]
+    several = [asked(models, steps=steps), asked(dict(zip(steps, models, strict=True)), steps=None)]
+    for one in several:
+        assert one.steps == tuple(steps)
+        assert [e.distance for e in one.found[1000].ranking] == [
+            e.distance for e in found.found[1000].ranking
+        ]
+    assert asked(models, steps=None).steps == (0, 1)
+
+
+class TestRecord:
+    def test_it_is_read_as_it_was_written(self, found, tmp_path):
+        record = found.record({"run": "here"})
+        write_along(tmp_path / "along.json", record)
+        assert read_along(tmp_path / "along.json") == record
+        data = read_dataset(tmp_path / "along.nc")
+        assert dict(data.sizes) == {"step": 8, "strategy": 3, "end": 2, "learner": 3}
+        np.testing.assert_array_equal(data.weight.T, found.followed.weights.value)
+        np.testing.assert_array_equal(data.weight_interval.sel(end="low").T, found.followed.weights.low)
+        np.testing.assert_array_equal(data.distance.T, found.followed.distances.value)
+        assert list(data.verdict.values) == [one.verdict for one in found.found.values()]
+        ridge = [one.entry("ridge").distance for one in found.found.values()]
+        np.testing.assert_array_equal(data.learner_distance.sel(learner="ridge"), ridge)
+
+    def test_curves_of_other_lengths_are_refused(self, found):
+        content = found.record().model_dump()
+        content["told"] = content["told"][1:]
+        with pytest.raises(ValueError, match="told: give one value for each of 8 checkpoints"):
+            AlongRecord.model_validate(content)
+
+    def test_another_file_is_refused(self, tmp_path):
+        (tmp_path / "along.json").write_text("{}")
+        with pytest.raises(RecordError, match="is not a file of mesascope"):
+            read_along(tmp_path / "along.json")
+
+    def test_text_names_every_checkpoint(self, found):
+        lines = str(found).splitlines()
+        assert len(lines) == 2 + len(STEPS)
+        assert lines[0].startswith("nearest to zero, then average from step")
+        assert "identified average" in lines[6]
+        assert "8 checkpoints" in repr(found)
+        assert "<td>1000</td>" in found._repr_html_()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("models", "given", "error"),
+        [
+            ("runs/one", {}, r"a path; read the checkpoints of a run by ms.Checkpoints\('runs/one'\)"),
+            ([planted(1)], {"steps": None}, "at least two checkpoints, got 1; train with"),
+            (planted, {"steps": None}, "give the numbers of steps"),
+            ([planted(1), planted(2)], {"steps": [0]}, "one number for each of 2 models, got 1"),
+            ({0: planted(0), 2: planted(2)}, {"steps": [0, 1]}, "no checkpoint after 1 steps"),
+            (planted, {"steps": [3, 1]}, "must increase"),
+            (planted, {"steps": [-1, 1]}, "steps"),
+            (3, {}, "mapping from steps to models, a list, or a function of steps, got int"),
+            (planted, {"strategies": []}, "give 1 to 4 learners, got 0"),
+            (planted, {"strategies": ["ridge"]}, "must be learners such as"),
+            (planted, {"learners": ["rigde"]}, "did you mean 'ridge'"),
+            (planted, {"tasks": 10}, "needs at least"),
+        ],
+    )
+    def test_one_line_says_what_is_wrong(self, models, given, error):
+        with pytest.raises((TypeError, ValueError), match=error) as caught:
+            asked(models, **given)
+        assert "\n" not in str(caught.value)
+
+    def test_checkpoints_of_different_models_are_refused(self):
+        models = [ms.prompt_linear_transformer(3, layers=layers, key=jax.random.key(0)) for layers in (1, 2)]
+        with pytest.raises(ValueError, match="after 1 steps is of another model than that after 0"):
+            asked(models, steps=None, interface=None)
+
+
+# The weights and times themselves, with numbers
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nearest_weights_are_those_of_a_general_solver(seed):
+    """SLSQP of SciPy from the centre of the simplex, to its own accuracy of about 1e-6."""
+    rng = np.random.default_rng(seed)
+    answers, model = rng.normal(size=(4, 9)), rng.normal(size=9)
+    found = Products(answers @ answers.T, answers @ model, model @ model)
+    weights = nearest_weights(found)
+
+    def distance(pi):
+        return np.sum((model - pi @ answers) ** 2)
+
+    sums_to_one = {"type": "eq", "fun": lambda pi: pi.sum() - 1}
+    start = np.full(4, 0.25)
+    best = minimize(distance, start, bounds=[(0, 1)] * 4, constraints=sums_to_one, options={"ftol": 1e-14})
+    np.testing.assert_allclose(weights, best.x, atol=1e-5)
+    assert found.unexplained(weights) == pytest.approx(distance(weights) / (model @ model))
+
+
+def test_no_weights_of_a_grid_are_nearer():
+    rng = np.random.default_rng(0)
+    answers, model = rng.normal(size=(3, 5)), rng.normal(size=5)
+    found = Products(answers @ answers.T, answers @ model, model @ model)
+    grid = [np.array([a, b, 10 - a - b]) / 10 for a, b in product(range(11), repeat=2) if a + b <= 10]
+    assert found.unexplained(nearest_weights(found)) <= min(found.unexplained(one) for one in grid)
+
+
+def judged(distances):
+    """Distances of two strategies at every checkpoint, for three resamples."""
+    return [Judgement(np.array(one[0]), np.array(one)) for one in distances]
+
+
+def test_a_change_that_no_resample_doubts_lies_between_two_checkpoints():
+    """log d_a − log d_b goes from −log 4 to log 4: half way in log(1 + step), at √(2 · 10) − 1."""
+    moments = judged([[[1, 4]] * 3, [[1, 4]] * 3, [[4, 1]] * 3, [[4, 1]] * 3])
+    (one,) = transitions(["a", "b"], [0, 1, 9, 99], moments, 0.95)
+    assert one.step == pytest.approx(20**0.5 - 1)
+    assert (one.before, one.after, one.interval) == ("a", "b", (1, 9))
+
+
+def test_a_change_that_resamples_doubt_counts_from_where_it_is_sure():
+    """At the third checkpoint one resample is still nearer to a: the change is seen at the fourth, after the last crossing."""
+    doubtful = [[4, 1], [4, 1], [1, 2]]
+    moments = judged([[[1, 4]] * 3, [[1, 4]] * 3, doubtful, [[4, 1]] * 3])
+    (one,) = transitions(["a", "b"], [0, 1, 9, 99], moments, 0.95)
+    assert one.step == pytest.approx(20**0.5 - 1)
+    assert one.interval == (1, 99)
+
+
+def test_a_change_that_is_never_sure_is_none():
+    doubtful = [[4, 1], [4, 1], [1, 2]]
+    moments = judged([[[1, 4]] * 3, doubtful, doubtful])
+    assert list(transitions(["a", "b"], [0, 1, 9], moments, 0.95)) == []
