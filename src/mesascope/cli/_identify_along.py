@@ -75,9 +75,9 @@ def _print(record: "AlongRecord") -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("algorithm")
+    table.add_column("algorithm", overflow="fold")
     for curve in record.weights:
-        table.add_column(curve.name, justify="right")
+        table.add_column(curve.name, justify="right", overflow="fold")
     table.add_column("unexplained", justify="right")
     for place, stage in enumerate(record.stages):
         told = record.told[place]

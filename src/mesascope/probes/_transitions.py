@@ -22,7 +22,8 @@ def transitions(
     to b is where $\log d_a - \log d_b$ becomes positive for the last time before, interpolated between two checkpoints over
     $\log(1 + \text{step})$. What happens between checkpoints is not known: the interval reaches from the last checkpoint before
     the change to the first after it, for resampled tasks, the same at every checkpoint. Of several changes from a to b in a
-    resample the closest to the measured one counts; where there is none, the first or the last checkpoint.
+    resample the closest to the measured one counts. Where b is nearer from the start, the first checkpoint is one of them;
+    where it never is, the last one counts.
 
     Args:
         names: of the strategies.
@@ -65,8 +66,9 @@ def _crossings(lead: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def _closest(lead: np.ndarray, times: np.ndarray, at: float) -> np.ndarray:
-    """Return the crossing of every column of a lead that is closest to a time; the first or last time where there is none."""
-    crossings = _crossings(lead, times)
+    """Return when each column of a lead becomes positive, closest to a time: shape (n, r) → (r,); the last time if never."""
+    start = np.where(lead[:1] > 0, times[0], np.nan)
+    crossings = np.concatenate([start, _crossings(lead, times)])
     far = np.where(np.isnan(crossings), np.inf, np.abs(crossings - at))
     found = np.take_along_axis(crossings, far.argmin(0)[None], 0)[0]
-    return np.where(np.isnan(found), np.where((lead > 0).all(0), times[0], times[-1]), found)
+    return np.where(np.isnan(found), times[-1], found)
