@@ -11,6 +11,9 @@ from mesascope.learners import (
     BayesMixtureSymbols,
     DirichletPosterior,
     MemorizingSymbols,
+    Retrieval,
+    TrigramPosterior,
+    Uniform,
     UnigramPosterior,
     predictions,
     sequence_examples,
@@ -64,6 +67,11 @@ def by_position(learner, sequence, symbols=S):
 
 def sequences(seed=0, count=12):
     return np.random.default_rng(seed).integers(S, size=(count, T))
+
+
+def long_sequences(seed=7):
+    """Sequences in which pairs of symbols come back."""
+    return np.random.default_rng(seed).integers(S, size=(12, 3 * T))
 
 
 @pytest.mark.parametrize("name", ["urns", "chains"])
@@ -157,6 +165,66 @@ def test_the_unigram_posterior_adds_every_symbol_to_an_urn(alpha):
         np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-14)
 
 
+@pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(3)])
+def test_the_trigram_posterior_counts_what_followed_the_last_two_symbols(alpha):
+    met = set()
+    for sequence in long_sequences().tolist():
+        expected = []
+        for t in range(1, len(sequence) + 1):
+            seen, pair = sequence[:t], sequence[t - 2 : t]
+            followers = [c for a, b, c in zip(seen, seen[1:], seen[2:], strict=False) if [a, b] == pair]
+            met.add(len(followers))
+            expected.append([(followers.count(c) + alpha) / (len(followers) + S * alpha) for c in range(S)])
+        found = by_position(TrigramPosterior(float(alpha)), sequence)
+        np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-14)
+    assert {0, 1, 2, 3} <= met
+
+
+def test_equal_symbols_in_a_row_are_pairs_that_overlap():
+    """After 0 0 0 0 the pair 0 0 was followed by 0 twice; the last pair has no follower yet."""
+    found = by_position(TrigramPosterior(1.0), [0, 0, 0, 0])
+    np.testing.assert_allclose(found[:, 0], [1 / 3, 1 / 3, 2 / 4, 3 / 5], rtol=1e-15)
+
+
+def test_a_trigram_posterior_has_no_array_of_all_triples():
+    """With 5000 symbols all triples would take 10¹² bytes."""
+    symbols, sequence = 5000, [7, 4999, 0, 7, 4999]
+    found = by_position(TrigramPosterior(0.5), sequence, symbols)
+    assert found[-1, 0] == pytest.approx(1.5 / (1 + symbols / 2), rel=1e-14)
+    np.testing.assert_allclose(found[:-1], 1 / symbols, rtol=1e-14)
+
+
+@pytest.mark.parametrize("smoothing", [Fraction(0), Fraction(1, 5), Fraction(1)])
+def test_retrieval_copies_what_followed_the_last_symbol_the_last_time(smoothing):
+    found_before = set()
+    for sequence in long_sequences(8).tolist():
+        expected = []
+        for t in range(1, len(sequence) + 1):
+            follower = None
+            for before, after in pairwise(sequence[:t]):
+                if before == sequence[t - 1]:
+                    follower = after  # the last one stays
+            found_before.add(follower is not None)
+            if follower is None:
+                expected.append([Fraction(1, S)] * S)
+            else:
+                expected.append([(1 - smoothing) * (b == follower) + smoothing / S for b in range(S)])
+        found = by_position(Retrieval(float(smoothing)), sequence)
+        np.testing.assert_allclose(found, np.array(expected, float), rtol=1e-14)
+    assert found_before == {True, False}
+
+
+def test_the_uniform_learner_and_full_smoothing_give_every_symbol_the_same_probability():
+    for sequence in sequences(9, 3).tolist():
+        np.testing.assert_array_equal(by_position(Uniform(), sequence), np.full((T, S), 1 / S))
+        np.testing.assert_array_equal(by_position(Retrieval(1.0), sequence), by_position(Uniform(), sequence))
+
+
+def test_on_a_sequence_without_repetition_learners_that_look_back_are_uniform():
+    for learner in (Retrieval(0.1), TrigramPosterior(0.3), DirichletPosterior(0.3)):
+        np.testing.assert_allclose(by_position(learner, [4, 2, 0, 1, 3], 5), 1 / 5, rtol=1e-15)
+
+
 @pytest.mark.parametrize(("shape", "generalizing"), [((), UnigramPosterior), ((S,), DirichletPosterior)])
 def test_memorizing_many_tasks_of_the_prior_is_generalizing(shape, generalizing):
     """A quotient of means over K = 100 000 tasks: within four standard errors of the integrals over the prior."""
@@ -220,6 +288,9 @@ def test_derivatives_in_probabilities_are_finite_where_some_are_zero():
         (lambda: MemorizingSymbols([[1.5, -0.5]]), "rows of probabilities"),
         (lambda: MemorizingSymbols(np.zeros((0, 3))), "tasks must be real"),
         (lambda: UnigramPosterior(0), "concentration must be greater than 0"),
+        (lambda: TrigramPosterior(-1), "concentration must be greater than 0"),
+        (lambda: Retrieval(-0.1), "smoothing must not be negative"),
+        (lambda: Retrieval(1.1), "smoothing must be at most 1, got 1.1"),
         (
             lambda: by_position(MemorizingSymbols([[0.5, 0.5]]), [0, 1]),
             r"tasks of shape \(1, 2\) do not fit 3 outputs of 3 inputs",

@@ -38,6 +38,63 @@ def test_the_bayes_predictor_of_a_chain_is_identified():
     assert answer.ranking[0].hyperparameters["concentration"] == pytest.approx(0.3, rel=1e-6)
 
 
+CHAINS, CHAINS_TASK = ms.MarkovChains(STATES), ms.NextToken(14)
+
+
+def one_at_a_time(rule):
+    """A function of contexts that applies a rule to each of them, a list of symbols."""
+    return lambda contexts: np.array([rule(context) for context in np.asarray(contexts).tolist()])
+
+
+def retrieved(context):
+    """What followed the last symbol the last time, with one symbol in five at random."""
+    for place in reversed(range(len(context) - 1)):
+        if context[place] == context[-1]:
+            return 0.8 * np.eye(STATES)[context[place + 1]] + 0.2 / STATES
+    return np.full(STATES, 1 / STATES)
+
+
+def counted_after_two(context):
+    """What followed the last two symbols before, and half a symbol of each kind."""
+    found = np.full(STATES, 0.5)
+    for place in range(len(context) - 2):
+        if context[place : place + 2] == context[-2:]:
+            found[context[place + 2]] += 1
+    return found / found.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "name", "expected"),
+    [
+        (lambda context: np.full(STATES, 1 / STATES), "uniform", {}),
+        (retrieved, "retrieval", {"smoothing": 0.2}),
+        (counted_after_two, "trigram-posterior", {"concentration": 0.5}),
+    ],
+    ids=["uniform", "retrieval", "trigram-posterior"],
+)
+def test_a_planted_learner_of_symbols_is_named_among_all(rule, name, expected):
+    answer = identify(one_at_a_time(rule), CHAINS, CHAINS_TASK, tasks=300)
+    assert (answer.verdict, answer.candidates) == ("identified", (name,))
+    assert answer.ranking[0].hyperparameters == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_what_every_learner_can_be_has_the_name_of_the_simplest():
+    """A uniform prediction is that of a constant, of full smoothing, and of counts under very many symbols of the prior."""
+    names = ("zero", "uniform", "constant", "retrieval", "unigram-posterior", "trigram-posterior")
+    answer = identify(
+        one_at_a_time(lambda context: np.full(STATES, 1 / STATES)),
+        CHAINS,
+        CHAINS_TASK,
+        tasks=200,
+        learners=names,
+    )
+    assert (answer.verdict, answer.candidates) == ("identified", ("uniform",))
+    assert set(answer.ranking[0].contains) == set(names) - {"zero", "uniform"}
+    assert answer.entry("retrieval").hyperparameters == {"smoothing": 1.0}
+
+
 def test_the_frequencies_of_symbols_are_an_average():
     def frequencies(contexts):
         return np.stack([(contexts[:, 1:] == state).mean(1) for state in range(STATES)], -1)
@@ -65,8 +122,11 @@ def test_logits_are_refused():
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
     assert set(learners_for(PROCESS)) - set(learners_for(process)) == {
-        "dirichlet-posterior",
+        "uniform",
+        "retrieval",
         "unigram-posterior",
+        "dirichlet-posterior",
+        "trigram-posterior",
     }
     pools = ms.TaskPool(ms.LinearRegression(2), tasks=3), ms.SymbolPool(ms.Urns(), tasks=3)
     assert set().union(*map(learners_for, pools)) == set(known_kinds("learner"))

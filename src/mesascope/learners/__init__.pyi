@@ -36,11 +36,14 @@ from ._predictions import prompt_examples as prompt_examples
 from ._predictions import sequence_examples as sequence_examples
 from ._recursive import KalmanFilter as KalmanFilter
 from ._recursive import RecursiveLeastSquares as RecursiveLeastSquares
+from ._retrieval import Retrieval as Retrieval
 from ._ridge import Ridge as Ridge
 from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
 from ._symbol_pool import BayesMixtureSymbols as BayesMixtureSymbols
 from ._symbol_pool import MemorizingSymbols as MemorizingSymbols
+from ._trigram import TrigramPosterior as TrigramPosterior
+from ._uniform import Uniform as Uniform
 from ._unigram import UnigramPosterior as UnigramPosterior
 from ._without_inputs import Average as Average
 from ._without_inputs import Constant as Constant
