@@ -26,6 +26,7 @@ PAGES = tuple(
         "tutorials/law-of-your-own",
         "tutorials/pytorch-model",
         "tutorials/memorize-or-learn",
+        "tutorials/which-when",
         "tutorials/thousand-settings",
     )
 )

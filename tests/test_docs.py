@@ -13,7 +13,7 @@ import mesascope as ms
 from mesascope.cli import main
 from mesascope.cli._parse import COMMANDS
 from mesascope.dynamics import observed_rate
-from mesascope.records import read_identification
+from mesascope.records import read_along, read_identification
 
 ROOT = Path(__file__).parents[1]
 PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES, LANDSCAPE = (
@@ -47,6 +47,30 @@ def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_pat
         assert Path("limit", f"{picture}.png").stat().st_size > 10_000
         assert f"identify-{picture}.png" in IDENTIFY
     assert read_identification("ridge.json").candidates == ("ridge",)
+
+
+@pytest.mark.slow
+def test_every_block_on_phases_runs_and_gives_what_the_page_says(tmp_path, monkeypatch):
+    page = (ROOT / "docs/tutorials/which-when.md").read_text(encoding="utf-8")
+    names = {"__name__": "phases"}
+    monkeypatch.chdir(tmp_path)
+    run(page, names)
+    first, second = names["followed"].transitions
+    assert (first.before, first.after, second.after) == (
+        "uniform",
+        "unigram-posterior",
+        "dirichlet-posterior",
+    )
+    assert first.interval[1] <= 10
+    assert second.interval[0] < 300 < second.interval[1] + 100 and "from some 300 steps on" in page
+    assert names["last"].verdict == "identified"
+    record = read_along("phases/along.json")
+    assert {stage.verdict for stage in record.stages if 10 < stage.step < 300} == {"none"}
+    between = [
+        left for step, left in zip(record.steps, record.unexplained.value, strict=True) if 10 < step < 300
+    ]
+    assert 0.005 < min(between) and max(between) < 0.05 and "two percent" in page
+    assert Path("phases", "along.png").stat().st_size > 10_000 and "which-when.png" in page
 
 
 @pytest.mark.slow

@@ -259,3 +259,10 @@ def test_a_change_that_is_never_sure_is_none():
     doubtful = [[4, 1], [4, 1], [1, 2]]
     moments = judged([[[1, 4]] * 3, doubtful, doubtful])
     assert list(transitions(["a", "b"], [0, 1, 9], moments, 0.95)) == []
+
+
+def test_a_resample_that_is_nearer_from_the_start_counts_as_the_first_checkpoint():
+    early = [[1, 4], [1, 4], [4, 1]]
+    moments = judged([early, [[1, 4]] * 2 + [[4, 1]], [[4, 1]] * 3, [[4, 1]] * 3])
+    (one,) = transitions(["a", "b"], [0, 1, 9, 99], moments, 0.95)
+    assert one.interval == (0, 9)
