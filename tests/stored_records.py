@@ -284,7 +284,7 @@ def identification(path):
     return Path(path)
 
 
-def along_record(told=(False, True, True), steps=(0, 10, 1000)):
+def along_record(determined=(False, True, True), steps=(0, 10, 1000)):
     """A training that goes from zero to ridge."""
     zero, ridge = [1.0, 0.5, 0.0], [0.0, 0.5, 1.0]
     ranking = [
@@ -313,10 +313,10 @@ def along_record(told=(False, True, True), steps=(0, 10, 1000)):
             ],
             "weights": [curve("zero", zero), curve("ridge", ridge)],
             "sums": [curve("zero", zero), curve("ridge", [1.0, 1.0, 1.0])],
-            "told": told,
+            "determined": determined,
             "unexplained": curve("mixture", [1.0, 0.3, 0.0]),
             "distances": [curve("zero", [1.0, 1.0, 1.0]), curve("ridge", [9.0, 1.0, 0.0])],
-            "transitions": [{"before": "zero", "after": "ridge", "step": 10, "interval": (0, 1000)}],
+            "changes": [{"before": "zero", "after": "ridge", "step": 10, "interval": (0, 1000)}],
             "process": "Noise(dim=2)",
             "task": "NextToken(T=6)",
             "tasks": 100,

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from mesascope.records import RecordError
+
 LEARNERS = ["zero", "gradient-descent", "ridge"]
 QUESTION = {"law": "gaussian", "dim": 2, "horizon": 6, "tasks": 100, "learners": LEARNERS}
 ONE_STEP = {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 0.5, "b": 0.4}}
@@ -393,12 +395,16 @@ TRAINED = {
 ALONG_FILES = ("along.json", "along.nc", "along.pdf", "along.png", "along.csv")
 
 
+def _full(figure, stem):
+    raise RecordError(f"cannot write {stem}: No space left on device")
+
+
 class TestAlong:
     def trained(self, run, spec):
         assert run("train", spec(TRAINED), "--out", "here")[0] == 0
         return spec({"tasks": 100, "learners": ["zero", "gradient-descent"]})
 
-    def test_every_checkpoint_of_a_run(self, run, spec):
+    def test_every_checkpoint_of_a_run(self, run, spec, monkeypatch):
         judged = self.trained(run, spec)
         command = ("identify", "--along", "here", "--process", judged)
         status, out, err = run(*command, "--figures", "drawn", "--json")
@@ -412,7 +418,14 @@ class TestAlong:
         assert (status, err) == (0, "")
         lines = out.splitlines()
         assert lines[0].startswith("along training: nearest to ")
-        assert [line.split()[0] for line in lines[4:]] == ["0", "1", "3", "10", "20"]
+        rows = [line.split() for line in lines if line.split() and line.split()[0].isdecimal()]
+        assert [row[0] for row in rows] == ["0", "1", "3", "10", "20"]
+        shown = [f"{100 * value:.3g}" for value in found["unexplained"]["value"]]
+        assert [row[-2] for row in rows] == shown
+        monkeypatch.setattr("mesascope.report._along.render", _full)
+        status, out, err = run(*command, "--figures", "drawn", "--json")
+        assert (status, json.loads(out)["figures"]) == (1, [])
+        assert "No space left" in err
 
     @pytest.mark.parametrize(
         ("more", "error"),

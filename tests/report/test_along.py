@@ -44,7 +44,7 @@ def test_steps_of_one_size_have_a_linear_axis():
 
 
 @pytest.mark.parametrize(
-    ("told", "stretches"),
+    ("determined", "stretches"),
     [
         ((False, True, True), [(1, 11**0.5)]),
         ((True, False, True), [(11**0.5, 11011**0.5)]),
@@ -53,10 +53,10 @@ def test_steps_of_one_size_have_a_linear_axis():
         ((True, True, True), []),
     ],
 )
-def test_weights_that_are_not_told_are_hatched(told, stretches):
+def test_weights_that_are_not_determined_are_hatched(determined, stretches):
     """Up to half way to the next checkpoint, in the logarithm."""
     hatched = [
-        one for one in traces(along_figure(stored.along_record(told)).panels[0], "band") if one.hatched
+        one for one in traces(along_figure(stored.along_record(determined)).panels[0], "band") if one.hatched
     ]
     assert [one.x for one in hatched] == [pytest.approx(one) for one in stretches]
     assert all((one.low, one.high) == ((0, 0), (1, 1)) for one in hatched)
@@ -64,9 +64,9 @@ def test_weights_that_are_not_told_are_hatched(told, stretches):
 
 def test_plotly_hatches_too():
     drawn = plotly_panel(along_figure(RECORD).panels[0])["data"]
-    (hatched,) = (one for one in drawn if one["name"] == "not told")
+    (hatched,) = (one for one in drawn if one["name"] == "not determined")
     assert hatched["fillpattern"]["shape"] == "/"
-    assert not any("fillpattern" in one for one in drawn if one["name"] != "not told")
+    assert not any("fillpattern" in one for one in drawn if one["name"] != "not determined")
 
 
 def test_files(tmp_path):
@@ -76,7 +76,13 @@ def test_files(tmp_path):
     assert read_along(drawn[0]) == RECORD
     with drawn[-1].open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["trace"] for row in rows} >= {"zero", "ridge", "the nearest mixture", "not told", "tolerance"}
+    assert {row["trace"] for row in rows} >= {
+        "zero",
+        "ridge",
+        "the nearest mixture",
+        "not determined",
+        "tolerance",
+    }
 
 
 def test_it_is_plotted(tmp_path):

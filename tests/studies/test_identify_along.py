@@ -1,5 +1,7 @@
 """A run whose algorithm is identified at every checkpoint: its checkpoints, and the specification."""
 
+from shutil import copytree
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,15 @@ def test_a_run_with_one_checkpoint(tmp_path):
     parse_spec({**RUN, "checkpoints_per_decade": None, "steps": 2}, TrainSpec).run(tmp_path)
     with pytest.raises(SpecError, match="at least two checkpoints, got 1"):
         parse_spec({"run": str(tmp_path), **JUDGED}, AlongSpec).build().identify_along()
+
+
+def test_files_of_other_names_are_no_checkpoints(folder, tmp_path):
+    copy = tmp_path / "run"
+    copytree(folder, copy)
+    (copy / "step-copy.checkpoint").write_text("of the user")
+    assert list(ms.Checkpoints(copy)) == [0, 1, 3, 10, 20]
+    ms.load_trained(copy)
+    for file in copy.glob("step-0*"):
+        file.unlink()
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        ms.Checkpoints(copy)

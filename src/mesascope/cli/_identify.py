@@ -48,14 +48,15 @@ class Identify(PluginOption):
     process: Annotated[str | None, arg(metavar="SPEC", help_behavior_hint="")] = None
     """TOML or JSON file with all fields except model (and run); - reads standard input."""
     along: Annotated[str | None, arg(metavar="RUN", help_behavior_hint="")] = None
-    """Folder of a run of mesascope train: identify its algorithm at every checkpoint, on its data or those of --process."""
+    """Folder of a run of mesascope train: identify its algorithm at every checkpoint. Fields are those of SPEC without model
+    and search, in the file of --process; those of the data are by default those of the run, tasks is by default 500."""
     figures: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
     """Folder for figures (PDF, PNG, CSV) and their record, identification.json; with --along along.json and along.nc."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: verdict, candidates, ranking (learner, hyperparameters, distance, interval,
     contains), separated_by, mixtures, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
     provenance, figures. With --along: headline, stages (step, verdict, candidates, ranking, mixtures, …), strategies,
-    weights, told, unexplained, distances, transitions, and the settings."""
+    weights, sums, determined, unexplained, distances, changes, and the settings."""
 
     def run(self) -> int:
         """Check the input, identify, print and draw; return the exit status."""

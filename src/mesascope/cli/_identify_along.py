@@ -35,7 +35,7 @@ def identify_along(run: str, process: str | None, figures: Path | None, as_json:
     from mesascope.records import RecordError, prepare_output
     from mesascope.studies import AlongSpec, parse_spec, read_spec
 
-    file, given = process or run, {"run": str(Path(run).absolute())}
+    file, given = run if process is None else process, {"run": str(Path(run).absolute())}
     with in_file(file):
         spec = parse_spec(given, AlongSpec) if process is None else read_spec(process, AlongSpec, given=given)
     compute_in_64_bits()
@@ -46,26 +46,30 @@ def identify_along(run: str, process: str | None, figures: Path | None, as_json:
             prepare_output(figures)  # before minutes of computing, not after
         with in_file(file):
             record = asked.record(asked.identify_along(show))
-    drawn: list[str] = []
-    if figures is not None:
-        from mesascope.report import draw_along
-
-        try:
-            drawn = [str(path) for path in draw_along(record, figures)]
-        except RecordError as error:
-            say(f"mesascope identify: {error}")
-            return FAILED
+    try:
+        drawn, status = _draw(record, figures), DONE
+    except RecordError as error:  # what was computed is printed nevertheless
+        say(f"mesascope identify: {error}")
+        drawn, status = [], FAILED
     if as_json:
         print_json({**record.model_dump(), "figures": drawn})
     else:
         _print(record)
         for path in drawn:
             print(path)  # not through rich: a path must stay on one line
-    return DONE
+    return status
+
+
+def _draw(record: "AlongRecord", figures: Path | None) -> list[str]:
+    if figures is None:
+        return []
+    from mesascope.report import draw_along
+
+    return [str(path) for path in draw_along(record, figures)]
 
 
 def _print(record: "AlongRecord") -> None:
-    """The order of the strategies; verdict and weights at every checkpoint, with ? for weights that are not told."""
+    """The order of the strategies; verdict and weights at every checkpoint, with ? for weights that are not determined."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -80,8 +84,8 @@ def _print(record: "AlongRecord") -> None:
         table.add_column(curve.name, justify="right", overflow="fold")
     table.add_column("unexplained", justify="right")
     for place, stage in enumerate(record.stages):
-        told = record.told[place]
-        weights = (f"{curve.value[place]:.2f}" if told else "?" for curve in record.weights)
+        determined = record.determined[place]
+        weights = (f"{curve.value[place]:.2f}" if determined else "?" for curve in record.weights)
         verdict = Text(stage.verdict, style=VERDICT_COLOURS[stage.verdict])
         left = f"{100 * record.unexplained.value[place]:.3g} %"
         table.add_row(str(stage.step), verdict, ", ".join(stage.candidates) or "–", *weights, left)

@@ -67,9 +67,10 @@ class TrainingSettings(Spec):
         held_out: samples for evaluations, at least 2; the same ones at every evaluation.
         record_every: steps between records of the loss; a last record closes the run.
         evaluate_every: steps between evaluations on held-out samples; without it only at the end.
-        checkpoint_every: steps between checkpoints that stay; without it only at the end and by time.
+        checkpoint_every: steps between checkpoints that stay; without it and the next only at the end and by time.
         checkpoints_per_decade: checkpoints that stay for every factor of ten in the number of steps, after 0 and
-            round(10^(k/n)) steps, k = 0, 1, 2, …; for `identify_along`, which follows fast beginnings and slow ends.
+            round(10^(k/n)) steps, k = 0, 1, 2, …; for `identify_along`, which follows fast beginnings and slow ends. A run
+            that is resumed with it has those after its last checkpoint only.
         checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
             next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
     """

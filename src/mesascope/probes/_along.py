@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mesascope.records import AlongRecord, CurveRecord, StageRecord, Transition, html_table, provenance
+from mesascope.records import AlongRecord, Change, CurveRecord, StageRecord, html_table, provenance
 
-from ._candidates import Judgement
 from ._identification import Asked, Identification
 from ._intervals import Measured
 from ._strategies import Strategy, labels
@@ -29,25 +28,25 @@ class Followed(NamedTuple):
         weights: in the nearest convex mixture of all, shapes (n, K).
         sums: of the first 1 … K weights, shapes (n, K).
         unexplained: the distance of this mixture from the model, shapes (n,).
-        told: whether the tasks tell the weights, shape (n,).
+        determined: whether the tasks determine the weights, shape (n,).
     """
 
     distances: Measured
     weights: Measured
     sums: Measured
     unexplained: Measured
-    told: np.ndarray
+    determined: np.ndarray
 
     @classmethod
-    def of(cls, judged: Sequence[Judgement], weighed: Sequence[Weighed], level: float) -> Followed:
+    def of(cls, weighed: Sequence[Weighed], level: float) -> Followed:
         """Return what was measured at each checkpoint, as arrays."""
-        distances = [Measured(one.distance, *one.interval(level)) for one in judged]
+        distances = [Measured(one.judgement.distance, *one.judgement.interval(level)) for one in weighed]
         return cls(
             _stacked(distances),
             _stacked([one.weights for one in weighed]),
             _stacked([one.sums for one in weighed]),
             _stacked([one.unexplained for one in weighed]),
-            np.array([one.told for one in weighed]),
+            np.array([one.determined for one in weighed]),
         )
 
 
@@ -63,14 +62,14 @@ class AlongTraining:
         found: the identification of every checkpoint, by its number of steps; without curves.
         strategies: learners with fixed hyperparameters, with which all checkpoints are compared.
         followed: their distances and weights at every checkpoint, with intervals over tasks.
-        transitions: the changes of the nearest strategy.
+        changes: the changes of the nearest strategy.
         asked: the settings.
     """
 
     found: Mapping[int, Identification]
     strategies: tuple[Strategy, ...]
     followed: Followed
-    transitions: tuple[Transition, ...]
+    changes: tuple[Change, ...]
     asked: Asked
 
     @property
@@ -81,13 +80,13 @@ class AlongTraining:
     @property
     def headline(self) -> str:
         """The strategies in the order in which they are nearest, with the steps of the changes."""
-        if not self.transitions:
-            only = int(np.argmin(self.followed.distances.value[0]))
-            return f"nearest to {labels(self.strategies)[only]} throughout"
-        first = self.transitions[0].before
+        names = labels(self.strategies)
+        first = names[int(np.argmin(self.followed.distances.value[0]))]
+        if not self.changes:
+            return f"nearest to {first}; no other strategy is surely nearer later"
         later = [
-            f"{one.after} from step {one.step:.0f} [{one.interval[0]:.0f}, {one.interval[1]:.0f}]"
-            for one in self.transitions
+            f"{one.after} from step {one.step:.0f} [{one.interval[0]}, {one.interval[1]}]"
+            for one in self.changes
         ]
         return f"nearest to {', then '.join([first, *later])}"
 
@@ -104,10 +103,10 @@ class AlongTraining:
             strategies=tuple(one.record(name) for one, name in zip(self.strategies, names, strict=True)),
             weights=tuple(_curve(name, followed.weights.at((..., k))) for k, name in enumerate(names)),
             sums=tuple(_curve(name, followed.sums.at((..., k))) for k, name in enumerate(names)),
-            told=tuple(map(bool, followed.told)),
+            determined=tuple(map(bool, followed.determined)),
             unexplained=_curve("mixture", followed.unexplained),
             distances=tuple(_curve(name, followed.distances.at((..., k))) for k, name in enumerate(names)),
-            transitions=self.transitions,
+            changes=self.changes,
             **self.asked._asdict(),
             spec=dict(spec or {}),
             provenance=provenance(),

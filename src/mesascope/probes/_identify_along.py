@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from mesascope.core import Progress, integer_at_least, require_x64, shows_progress
 from mesascope.learners import Learner
@@ -16,13 +17,15 @@ from mesascope.objectives import Task
 from ._adapter import Interface, as_callable
 from ._along import AlongTraining, Followed
 from ._answers import answers
-from ._candidates import answers_of, judge_answers
+from ._candidates import answers_of
+from ._changes import changes
 from ._evidence import Evidence
+from ._fitters import why_unreadable
 from ._identification import Identification
 from ._inquiry import Inquiry
+from ._problems import Problems
 from ._question import Question
 from ._strategies import MOST, Strategy, chosen_strategies, labels
-from ._transitions import transitions
 from ._weights import weigh
 
 Models = Mapping[int, Any] | Sequence[Any] | Callable[[int], Any]
@@ -47,13 +50,14 @@ def identify_along(
 ) -> AlongTraining:
     r"""Identify the learning algorithm of a model at every checkpoint of its training, on the same tasks.
 
-    At every checkpoint learners are fitted and judged as by `identify`, on the data of the process only: no other data separate
-    what these do not.
+    At every checkpoint learners are fitted and judged as by `identify` without `search`: on the data of the process only.
 
     All checkpoints are compared with the same few *strategies* too, learners with fixed hyperparameters: their distances, and
     the convex mixture $\sum_k \pi_k g_k$ of all of them that is nearest to the model, with intervals over tasks. The weights
     say how much of each a model is like as far as the mixture explains it: what it leaves unexplained is given beside them.
-    They are not told where two strategies predict the same to the tolerance, or an interval holds both 0.05 and 0.95.
+    They are not determined where some change of them leaves the predictions the same to the tolerance, such as one between
+    strategies that predict the same, or where an interval holds both 0.05 and 0.95. The distances of strategies have no limit
+    for tasks on which one diverges, unlike those of `identify`.
 
     Args:
         models: the checkpoints: a mapping from numbers of training steps to models, such as `ms.Checkpoints(run)`; a list; or
@@ -61,9 +65,9 @@ def identify_along(
         process: the process of sequences or prompts.
         task: `NextToken` or `FewShot`.
         steps: the numbers of steps, increasing: for a list 0, 1, 2 … by default; for a mapping all of it.
-        strategies: up to four learners with hyperparameters. By default up to three, with which the nearest mixtures leave
-            least unexplained: of the simplest learner of every verdict, or the nearest where there is none, each with the
-            hyperparameters of the checkpoint to which it is nearest.
+        strategies: up to four learners with hyperparameters. By default up to three, as fitted at the checkpoint to which each
+            is nearest: of the simplest learners that are not farther than the nearest at some checkpoint those that at least
+            halve, at some checkpoint, what the nearest mixture leaves unexplained.
         tasks: number of tasks; learners are fitted to one half and compared on the other.
         seed: of the tasks and of the bootstrap.
         tolerance: as for `identify`.
@@ -84,28 +88,34 @@ def identify_along(
     require_x64("identify_along")
     taken, of_step = _checkpoints(models, steps)
     question = Question.checked(process, task, tasks, seed, tolerance, level, parts, learners)
-    given = _given(strategies)
     problems = question.problems()
-    half = problems.tasks // 2
+    judging = problems.part(problems.tasks // 2, problems.tasks)
+    given = _given(strategies, process)
+    tried = answers_of([one.learner for one in given], judging)
     found, seen = dict[int, Identification](), list[Evidence]()
     report = progress or (lambda _: None)
     for done, (step, model) in enumerate(_alike(taken, of_step)):
         report(Progress(done, len(taken) + 1, stage=f"step {step}"))
         if interface is not None:
             model = as_callable(model, interface=interface)
-        evidence = Evidence(problems, answers(model, problems))
+        evidence = Evidence(problems, _answers(model, problems, step))
         inquiry = Inquiry(model, question, lambda _: None)
         found[step] = inquiry.explain(evidence, search=False).without_model()
-        seen.append(evidence.part(half, problems.tasks))
+        seen.append(Evidence(judging, evidence.answers[-judging.tasks :].copy()))
     report(Progress(len(taken), len(taken) + 1, stage="weigh strategies"))
     compared = given or chosen_strategies(found, seen, tolerance)
-    predicted = answers_of([one.learner for one in compared], seen[0].problems)
-    judged = [judge_answers(predicted, one, level, seed) for one in seen]
+    predicted = tried or answers_of([one.learner for one in compared], judging)
     weighed = [weigh(predicted, one, tolerance, level, seed) for one in seen]
-    changes = transitions(labels(compared), list(found), judged, level)
-    return AlongTraining(
-        found, tuple(compared), Followed.of(judged, weighed, level), tuple(changes), question.asked()
-    )
+    moved = changes(labels(compared), list(found), [one.judgement for one in weighed], level)
+    return AlongTraining(found, tuple(compared), Followed.of(weighed, level), tuple(moved), question.asked())
+
+
+def _answers(model: Any, problems: Problems, step: int) -> np.ndarray:
+    """Return the predictions of a checkpoint; errors name it."""
+    try:
+        return answers(model, problems)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"after {step} steps: {error}") from error
 
 
 def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int], Callable[[int], Any]]:
@@ -120,7 +130,8 @@ def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int]
             f"models: {str(models)!r} is a path; read the checkpoints of a run by ms.Checkpoints({str(models)!r})"
         )
     if isinstance(models, Mapping):
-        taken, of_step = numbers or sorted(models), models.__getitem__
+        keys = [integer_at_least("models: the number of steps", step, 0) for step in models]
+        taken, of_step = sorted(keys) if numbers is None else numbers, models.__getitem__
         missing = [step for step in taken if step not in models]
         if missing:
             raise ValueError(f"steps: there is no checkpoint after {missing[0]} steps")
@@ -169,14 +180,18 @@ def _shape(model: Any) -> Any:
     return jax.tree.structure(rest), [leaf.shape for leaf in jax.tree.leaves(arrays)]
 
 
-def _given(strategies: Sequence[Learner] | None) -> list[Strategy]:
+def _given(strategies: Sequence[Learner] | None, process: Any) -> list[Strategy]:
     if strategies is None:
         return []
+    given: object = strategies
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Learner) for one in given):
+        raise TypeError(
+            f"strategies: must be a list of learners such as [Ridge(0.1)], got {strategies!r}; ids of learners to be fitted go "
+            "to learners"
+        )
     if not 1 <= len(strategies) <= MOST:
         raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")
     for one in strategies:
-        if not isinstance(one, Learner):
-            raise TypeError(
-                f"strategies: must be learners such as Ridge(0.1), got {one!r}; ids of learners to be fitted go to learners"
-            )
+        if why := why_unreadable(type(one), process):
+            raise ValueError(f"strategies: {type(one).name!r} {why}; remove it")
     return [Strategy(one, None) for one in strategies]

@@ -45,7 +45,7 @@ def reasons_of(
     else:
         lines.append(f"on these data {', '.join(groups)} cannot be distinguished; {first.learner} is {at}")
         if not search:
-            lines.append("search=True asks the model where they differ")
+            lines.append("identify(…, search=True) asks the model where they differ")
     lines += [
         f"as fitted, {', '.join(same)} {'is' if len(same) == 1 else 'are'} the same as {name}"
         for name, same in groups.items()

@@ -7,17 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mesascope.learners import Learner
+from mesascope.learners import Learner, Zero
 from mesascope.records import StrategyRecord
 
-from ._candidates import answers_of
+from ._candidates import DISTANCE_RATIO, answers_of
 from ._evidence import Evidence
 from ._identification import Identification, Ranked, plain_hyperparameters
 from ._weights import mean_over_tasks, nearest_weights, products
 
 MOST = 4  # strategies of one training
 _CHOSEN = 3  # of them, where none are given
-_NOTHING = 1.0 + 1e-9  # the relative distance of the answer 0: a learner that is farther explains nothing
 
 
 class Strategy(NamedTuple):
@@ -51,9 +50,10 @@ def chosen_strategies(
 ) -> list[Strategy]:
     """Return up to three strategies, by the number of the checkpoint to which each was fitted.
 
-    Candidates are the simplest learner of every verdict, or of the nearest where there is none, each with the hyperparameters
-    of the checkpoint to which it is nearest. One after another, the one is added with which the nearest convex mixtures leave
-    least unexplained, on average over the checkpoints, as long as that falls by more than the tolerance.
+    Candidates are the first learner of every verdict on single ones; where there is none, the simplest of those whose interval
+    meets that of the nearest. Each has the hyperparameters of the checkpoint to which it is nearest. The answer 0 is taken if
+    it is among them. Then one after another is taken that at least halves, at some checkpoint, what the nearest mixture
+    leaves unexplained, by more than the tolerance; of several the one with which the mixtures leave least on average.
 
     Args:
         found: the identification of every checkpoint.
@@ -63,17 +63,23 @@ def chosen_strategies(
     candidates = _candidates(found)
     answers = answers_of([one.learner for one in candidates], seen[0].problems)
     sums = [mean_over_tasks(products(answers, one)) for one in seen]
-    taken, left = list[int](), np.inf
-    while len(taken) < min(_CHOSEN, len(candidates)):
-        rest = [place for place in range(len(candidates)) if place not in taken]
-        tried = dict[int, float]()
-        for place in rest:
-            few = [one.chosen([*taken, place]) for one in sums]
-            tried[place] = float(np.mean([one.unexplained(nearest_weights(one)) for one in few]))
-        best = min(tried, key=tried.__getitem__)
-        if left - tried[best] <= tolerance:
+
+    def left(places: Sequence[int]) -> np.ndarray:
+        few = [one.chosen(places) for one in sums]
+        return np.array([min(float(one.unexplained(nearest_weights(one))), 1.0) for one in few])
+
+    taken = [place for place, one in enumerate(candidates) if isinstance(one.learner, Zero)]
+    while len(taken) < _CHOSEN:
+        before = left(taken) if taken else np.ones(len(seen))
+        more = {place: left([*taken, place]) for place in range(len(candidates)) if place not in taken}
+        helping = [
+            place
+            for place, after in more.items()
+            if ((before > DISTANCE_RATIO * after) & (before - after > tolerance)).any() or not taken
+        ]
+        if not helping:
             break
-        taken, left = [*taken, best], tried[best]
+        taken.append(min(helping, key=lambda place: float(more[place].mean())))
     return sorted((candidates[place] for place in taken), key=lambda one: one.step or 0)
 
 
@@ -84,12 +90,11 @@ def _candidates(found: Mapping[int, Identification]) -> list[Strategy]:
         before = nearest.get(entry.learner)
         if before is None or entry.distance < before[0].distance:
             nearest[entry.learner] = entry, step
-    telling = [pair for pair in nearest.values() if pair[0].distance <= _NOTHING] or list(nearest.values())
-    return [Strategy(entry.algorithm, step) for entry, step in telling]
+    return [Strategy(entry.algorithm, step) for entry, step in nearest.values()]
 
 
 def _simplest(found: Identification) -> Ranked:
-    """Return the first candidate of a verdict on single learners, or else the simplest whose interval meets the nearest's."""
+    """Return the first learner of a verdict on single ones, or else the simplest whose interval meets that of the nearest."""
     if found.candidates and not found.mixtures:
         return found.entry(found.candidates[0])
     nearest = min(found.ranking, key=lambda entry: entry.distance)

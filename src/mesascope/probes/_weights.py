@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._evidence import MAX_MEDIANS, Evidence
+from ._answers import MAX_SIZE
+from ._candidates import Judgement
+from ._evidence import Evidence
 from ._intervals import Measured, ratio, resampled_means
-from ._metrics import inner, squared
+from ._metrics import inner
 
 ENDS = 0.05, 0.95  # an interval that holds both of them says nothing of a weight
 _ROUNDING = 1e-9  # of weights
@@ -37,29 +39,38 @@ class Products(NamedTuple):
 
     def unexplained(self, weights: np.ndarray) -> np.ndarray:
         r"""Return $\|f - \sum_k \pi_k g_k\|^2 / \|f\|^2$ for weights of shape (…, K)."""
+        return ratio(self.apart(weights), self.model)
+
+    def apart(self, weights: np.ndarray) -> np.ndarray:
+        r"""Return $\|f - \sum_k \pi_k g_k\|^2$ for weights of shape (…, K)."""
         both = np.einsum("...k,...k->...", weights, self.with_model)
         own = np.einsum("...k,...kl,...l->...", weights, self.cross, weights)
-        return ratio(np.maximum(self.model - 2 * both + own, 0.0), self.model)
+        return np.maximum(self.model - 2 * both + own, 0.0)
+
+    @property
+    def distances(self) -> np.ndarray:
+        r"""$\|f - g_k\|^2 / \|f\|^2$, shape (…, K)."""
+        count = self.with_model.shape[-1]
+        return np.stack([self.unexplained(np.eye(count)[k]) for k in range(count)], -1)
 
 
 def products(answers: Sequence[np.ndarray], evidence: Evidence) -> Products:
     """Return the inner products of predictions, each of shape (batch, N + 1, m), of every task; with the weights of the task.
 
-    No task counts more than ten medians of the largest of its predictions, so that rare tasks on which one diverges do not
-    determine the weights of all.
+    Tasks on which a prediction is not finite, or so large that its square is not, do not count.
     """
-    counted = evidence.problems.weights
-    sizes = np.max([squared(one) @ counted for one in (evidence.answers, *answers)], 0)
-    limit = MAX_MEDIANS * np.median(sizes)
-    share = np.divide(limit, sizes, out=np.ones_like(sizes), where=sizes > limit) if limit > 0 else 1.0
-    weights = np.outer(share * np.ones_like(sizes), counted)
+    found = np.stack([evidence.answers, *answers])
+    usable = np.isfinite(found.astype(complex)).all((0, 2, 3)) & (np.abs(found).max((0, 2, 3)) < MAX_SIZE)
+    found = np.where(usable[:, None, None], found, 0)
+    weights = evidence.weights
 
     def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.sum(weights * inner(one, other), -1)
 
-    cross = np.stack([np.stack([mean(one, other) for other in answers], -1) for one in answers], -1)
-    with_model = np.stack([mean(one, evidence.answers) for one in answers], -1)
-    return Products(cross, with_model, mean(evidence.answers, evidence.answers))
+    model, others = found[0], found[1:]
+    cross = np.stack([np.stack([mean(one, other) for other in others], -1) for one in others], -1)
+    with_model = np.stack([mean(one, model) for one in others], -1)
+    return Products(cross, with_model, mean(model, model))
 
 
 def mean_over_tasks(each: Products) -> Products:
@@ -88,8 +99,8 @@ def nearest_weights(found: Products) -> np.ndarray:
     for face in faces:
         weights = np.zeros(found.with_model.shape)
         weights[..., list(face)] = _stationary(found.chosen(face))
-        value = np.where(weights.min(-1) >= -_ROUNDING, found.unexplained(weights), np.inf)
-        better = value < least - _ROUNDING
+        value = np.where(weights.min(-1) >= -_ROUNDING, found.apart(weights), np.inf)
+        better = value < least - _ROUNDING * found.model
         best[better], least = weights[better], np.where(better, value, least)
     return np.clip(best, 0.0, 1.0)
 
@@ -107,34 +118,40 @@ def _stationary(found: Products) -> np.ndarray:
 
 
 class Weighed(NamedTuple):
-    """The nearest convex mixture.
+    """Predictions, and their nearest convex mixture.
 
     Attributes:
-        weights: shapes (K,).
+        judgement: the distances of the predictions from the model.
+        weights: of the mixture, shapes (K,).
         sums: of the first 1 … K weights, shapes (K,).
-        unexplained: its relative distance from the model, shapes ().
-        told: whether the tasks tell the weights: no interval holds both 0.05 and 0.95, and every change of the weights
+        unexplained: the distance of the mixture from the model, shapes ().
+        determined: whether the tasks tell the weights: no interval holds both 0.05 and 0.95, and every change of the weights
             changes the predictions beyond the tolerance.
     """
 
+    judgement: Judgement
     weights: Measured
     sums: Measured
     unexplained: Measured
-    told: bool
+    determined: bool
 
 
 def weigh(
     answers: Sequence[np.ndarray], evidence: Evidence, tolerance: float, level: float, seed: int
 ) -> Weighed:
-    """Return the nearest convex mixture of predictions, each of shape (batch, N + 1, m), with intervals over tasks."""
+    """Return the nearest convex mixture of predictions, each of shape (batch, N + 1, m), with intervals over tasks.
+
+    Weights are fitted to the tasks on which they are judged: at most three numbers, to hundreds of tasks.
+    """
     each = products(answers, evidence)
     mean, many = mean_over_tasks(each), resampled(each, seed)
     value, drawn = nearest_weights(mean), nearest_weights(many)
     weights = _with_ends(value, drawn, level)
+    sums = _with_ends(value.cumsum(), drawn.cumsum(-1), level)
     unexplained = _with_ends(mean.unexplained(value), many.unexplained(drawn), level)
     vague = ((weights.low < ENDS[0]) & (weights.high > ENDS[1])).any()
-    sums = _with_ends(value.cumsum(), drawn.cumsum(-1), level)
-    return Weighed(weights, sums, unexplained, bool(not vague and _flattest(mean) > tolerance))
+    determined = bool(not vague and _flattest(mean) > tolerance)
+    return Weighed(Judgement(mean.distances, many.distances), weights, sums, unexplained, determined)
 
 
 def _flattest(found: Products) -> float:
@@ -150,5 +167,6 @@ def _flattest(found: Products) -> float:
 
 
 def _with_ends(value: np.ndarray, drawn: np.ndarray, level: float) -> Measured:
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low = np.quantile(drawn, (1 - level) / 2, axis=0, method="lower")
+    high = np.quantile(drawn, (1 + level) / 2, axis=0, method="higher")
     return Measured(value, np.minimum(low, value), np.maximum(high, value))

@@ -1,8 +1,8 @@
 from ._along import ALONG_FORMAT as ALONG_FORMAT
 from ._along import AlongRecord as AlongRecord
+from ._along import Change as Change
 from ._along import StageRecord as StageRecord
 from ._along import StrategyRecord as StrategyRecord
-from ._along import Transition as Transition
 from ._along import read_along as read_along
 from ._along import write_along as write_along
 from ._certificate import CERTIFICATE_FORMAT as CERTIFICATE_FORMAT

@@ -19,6 +19,9 @@ ALONG_FORMAT = "mesascope.along/1"
 """The format that the file of an identification along training names."""
 
 
+_ATTRIBUTES = ("headline", "process", "task", "tasks", "seed", "tolerance", "level")
+
+
 class StageRecord(BaseModel, frozen=True, extra="forbid"):
     """What `identify` finds at one checkpoint, on the data of the process.
 
@@ -52,7 +55,7 @@ class StrategyRecord(BaseModel, frozen=True, extra="forbid"):
     step: int | None
 
 
-class Transition(BaseModel, frozen=True, extra="forbid"):
+class Change(BaseModel, frozen=True, extra="forbid"):
     """A change of the nearest strategy.
 
     Attributes:
@@ -64,7 +67,7 @@ class Transition(BaseModel, frozen=True, extra="forbid"):
     before: str
     after: str
     step: Number
-    interval: tuple[Number, Number]
+    interval: tuple[int, int]
 
 
 class AlongRecord(BaseModel, frozen=True, extra="forbid"):
@@ -76,10 +79,10 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
         strategies: learners with which all checkpoints are compared.
         weights: the weight of each strategy in the nearest convex mixture of all, at every checkpoint.
         sums: of the weights of each strategy and all before it.
-        told: whether the tasks tell these weights, at every checkpoint.
+        determined: whether the tasks determine these weights, at every checkpoint.
         unexplained: the relative distance of this mixture from the model.
         distances: the relative distance of each strategy from the model.
-        transitions: the changes of the nearest strategy.
+        changes: the changes of the nearest strategy.
         process, task: the data, in a few words.
         tasks, seed, tolerance, level: the settings.
         spec: the specification.
@@ -91,10 +94,10 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
     strategies: Annotated[tuple[StrategyRecord, ...], Field(min_length=1)]
     weights: tuple[CurveRecord, ...]
     sums: tuple[CurveRecord, ...]
-    told: tuple[bool, ...]
+    determined: tuple[bool, ...]
     unexplained: CurveRecord
     distances: tuple[CurveRecord, ...]
-    transitions: tuple[Transition, ...]
+    changes: tuple[Change, ...]
     process: str
     task: str
     tasks: int
@@ -114,8 +117,8 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
         for curve in (*self.weights, *self.sums, self.unexplained, *self.distances):
             if {len(curve.value), len(curve.low), len(curve.high)} != {len(self.stages)}:
                 raise ValueError(f"{curve.name!r}: give one value for each of {len(self.stages)} checkpoints")
-        if len(self.told) != len(self.stages):
-            raise ValueError(f"told: give one value for each of {len(self.stages)} checkpoints")
+        if len(self.determined) != len(self.stages):
+            raise ValueError(f"determined: give one value for each of {len(self.stages)} checkpoints")
         for name in ("weights", "sums", "distances"):
             if len(getattr(self, name)) != len(self.strategies):
                 raise ValueError(f"{name}: give one curve for each of {len(self.strategies)} strategies")
@@ -124,9 +127,9 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
     def to_xarray(self) -> "xarray.Dataset":
         """Return weights, distances and verdicts as labelled arrays.
 
-        Dimensions: step (n), strategy (k), end (2: low and high), learner (all that were compared). Variables: weight, distance
-        (strategy, step) and unexplained (step), each with `…_interval` (strategy, end, step); told, verdict (step);
-        learner_distance (learner, step).
+        Dimensions: step (n), strategy (k), end (2: low and high), learner (all that were compared). Variables: weight,
+        weight_sum, distance (strategy, step) and unexplained (step), all but the sums with `…_interval` (strategy, end, step);
+        determined, verdict (step); learner_distance (learner, step).
         """
         import numpy as np
         import xarray
@@ -140,12 +143,13 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
             arrays[f"{name}_interval"] = ("strategy", "end", "step"), [(one.low, one.high) for one in curves]
         arrays["unexplained"] = "step", list(self.unexplained.value)
         arrays["unexplained_interval"] = ("end", "step"), [self.unexplained.low, self.unexplained.high]
-        arrays["told"] = "step", np.array(self.told, np.int8)
+        arrays["weight_sum"] = ("strategy", "step"), [one.value for one in self.sums]
+        arrays["determined"] = "step", np.array(self.determined, np.int8)
         arrays["verdict"] = "step", [stage.verdict for stage in self.stages]
         distances = [[one[name] for one in entries] for name in learners]
         arrays["learner_distance"] = ("learner", "step"), distances
         places = {"step": list(self.steps), "strategy": names, "end": ["low", "high"], "learner": learners}
-        return xarray.Dataset(arrays, places, {"headline": self.headline, "level": self.level})
+        return xarray.Dataset(arrays, places, {name: getattr(self, name) for name in _ATTRIBUTES})
 
 
 def write_along(path: str | os.PathLike[str], record: AlongRecord) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 from mesascope.records import (
     AlongRecord,
@@ -35,15 +36,16 @@ def draw_along(record: AlongRecord, folder: str | os.PathLike[str]) -> tuple[Pat
     Raises:
         RecordError: a file cannot be written.
     """
-    path, figure = Path(folder) / ALONG, along_figure(record)
+    path = Path(folder) / ALONG
     remove_leftovers(Path(folder))
-    write_along(path, record)
+    write_along(path, record)  # first: it took minutes, and the figure follows from it
+    figure = along_figure(record)
     drawn = render(figure, path.with_suffix(""))
     return path, path.with_suffix(".nc"), *drawn, write_csv(figure, path.with_suffix(".csv"))
 
 
 def along_figure(record: AlongRecord) -> Figure:
-    """The figure of a record: stacked weights with intervals above, distances below; hatched where weights are not told."""
+    """The figure of a record: stacked weights with intervals, hatched where they are not determined, and distances."""
     steps = record.steps
     log = _is_log(record)
     x = tuple(float(step + log) for step in steps)
@@ -73,8 +75,8 @@ def along_figure(record: AlongRecord) -> Figure:
         caption=(
             f"First: the weights of the convex mixture of {', '.join(_described(record))} that is nearest to the model at each "
             f"checkpoint. Grey bands are intervals of level {record.level:g} over tasks; where it is hatched, the tasks do not "
-            "tell the weights. Second: the distances from the model of each strategy, and of the mixture, which is what the "
-            f"weights leave unexplained; what lies below {_NEAREST:g} is drawn there."
+            "determine the weights. Second: the distances from the model of each strategy, and of the mixture, which is what "
+            f"the weights leave unexplained; what lies below {_NEAREST:g} or above {_FURTHEST:g} is drawn there."
         ),
     )
 
@@ -114,15 +116,20 @@ def _weights(record: AlongRecord, x: tuple[float, ...]) -> Iterator[Trace]:
 
 
 def _hatched(record: AlongRecord, x: tuple[float, ...]) -> Iterator[Trace]:
-    """Stretches of checkpoints whose weights are not told, up to half way to the next."""
+    """Stretches of checkpoints whose weights are not determined, up to half way to the next."""
     middle = _geometric if _is_log(record) else _arithmetic
-    for told, places in groupby(range(len(x)), key=record.told.__getitem__):
-        if told:
+    for determined, places in groupby(range(len(x)), key=record.determined.__getitem__):
+        if determined:
             continue
         first, *_, last = list(places) * 2
         left, right = middle(x[max(first - 1, 0)], x[first]), middle(x[last], x[min(last + 1, len(x) - 1)])
         yield Band(
-            x=(left, right), low=(0.0, 0.0), high=(1.0, 1.0), label="not told", series="theory", hatched=True
+            x=(left, right),
+            low=(0.0, 0.0),
+            high=(1.0, 1.0),
+            label="not determined",
+            series="theory",
+            hatched=True,
         )
 
 
@@ -130,15 +137,21 @@ def _distances(record: AlongRecord, x: tuple[float, ...]) -> Iterator[Trace]:
     for series, curve in enumerate(record.distances):
         yield from _curve(curve, x, series)
     if len(record.distances) > 1:
-        value = _clipped(record.unexplained.value)
-        yield Line(x=x, y=value, label="the nearest mixture", series="theory", style="dotted")
+        mixture = record.unexplained.model_copy(update={"name": "the nearest mixture"})
+        yield from _curve(mixture, x, "theory", "dotted")
 
 
-def _curve(curve: CurveRecord, x: tuple[float, ...], series: int) -> Iterator[Trace]:
+def _curve(
+    curve: CurveRecord,
+    x: tuple[float, ...],
+    series: int | Literal["theory"],
+    style: Literal["dotted"] | None = None,
+) -> Iterator[Trace]:
     value, low, high = map(_clipped, (curve.value, curve.low, curve.high))
     yield Band(x=x, low=low, high=high, label=curve.name, series=series)
-    yield Line(x=x, y=value, label=curve.name, series=series)
+    yield Line(x=x, y=value, label=curve.name, series=series, style=style)
 
 
 def _clipped(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(max(_NEAREST, min(_FURTHEST, value)) for value in values)
+    """The values clipped to the range of the axis; NaN counts as too large."""
+    return tuple(max(_NEAREST, min(value, _FURTHEST)) if value == value else _FURTHEST for value in values)

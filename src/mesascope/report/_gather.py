@@ -156,6 +156,13 @@ def _add_along(found: Gathering, file: Path) -> None:
     found.add("identification", file.parent.name, record, (("along", along_figure(record)),))
 
 
+_IDENTIFICATIONS = {RECORD: _add_identification, ALONG: _add_along}
+
+
+def _identifications(folder: Path) -> list[Path]:
+    return [folder / name for name in _IDENTIFICATIONS if (folder / name).is_file()]
+
+
 def _matching(pattern: str) -> Callable[[Path], Iterable[Path]]:
     return lambda folder: [folder] if any(folder.glob(pattern)) else []
 
@@ -171,8 +178,7 @@ _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any]
     (_matching("store.json"), lambda found, folder: _add_store(found, folder)),
     (run_directories, lambda found, run: found.claims.take_all(run)),
     (_matching("step-*.checkpoint"), add_training),
-    (_matching(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
-    (_matching(ALONG), lambda found, folder: _add_along(found, folder / ALONG)),
+    (_identifications, lambda found, file: _IDENTIFICATIONS[file.name](found, file)),
 )
 """How to find folders of each format below a path, and how to add their records; the first format that is found counts."""
 

@@ -51,7 +51,7 @@ def _figures(result: Any) -> dict[str, Figure]:
         return identification_figures(result)
     if isinstance(result, AlongRecord):
         return {"figure": along_figure(result)}
-    if hasattr(result, "transitions") and callable(record := getattr(result, "record", None)):
+    if hasattr(result, "changes") and callable(record := getattr(result, "record", None)):
         return {"figure": along_figure(record())}
     if hasattr(result, "verdict") and callable(record := getattr(result, "record", None)):
         return identification_figures(record())

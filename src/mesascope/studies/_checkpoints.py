@@ -1,6 +1,7 @@
 """The checkpoints of a training run, as models by their number of steps."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,15 +55,19 @@ class Checkpoints(Mapping[int, Any]):
     def __len__(self) -> int:
         return len(self._files)
 
+    @cached_property
+    def _data(self) -> "tuple[SequenceProcess | PromptProcess, Task]":
+        return self.spec.build_data()
+
     @property
     def process(self) -> "SequenceProcess | PromptProcess":
         """What the run was trained on."""
-        return self.spec.build_data()[0]
+        return self._data[0]
 
     @property
     def task(self) -> "Task":
         """Which predictions counted."""
-        return self.spec.build_data()[1]
+        return self._data[1]
 
     def __repr__(self) -> str:
         return f"<Checkpoints of {self.path}: {len(self)}, after {min(self)} to {max(self)} steps>"

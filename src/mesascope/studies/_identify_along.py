@@ -60,7 +60,8 @@ class AlongSpec(Judged):
     Process, length and weights may be left out: they are those of the run. (A process that is given replaces law and dim too.)
 
     Attributes:
-        run: the folder of the run; a relative path starts at the folder of the specification.
+        run: the folder of the run, not one of its checkpoints; a relative path starts at the folder of the specification.
+        seed: of the tasks.
         tasks: number of tasks; learners are fitted on one half and compared on the other.
     """
 

@@ -183,9 +183,9 @@ def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
 
 
 def _checkpoint(path: Path) -> Path:
-    from mesascope.dynamics import CheckpointError
+    from mesascope.dynamics import CheckpointError, checkpoint_files
 
-    found = max(path.glob("step-*.checkpoint"), default=None) if path.is_dir() else path
+    found = next(reversed(checkpoint_files(path).values()), None) if path.is_dir() else path
     if found is None:
         raise CheckpointError(
             f"{path}: this folder holds no checkpoint; give the folder of a run, or of one of its seeds"

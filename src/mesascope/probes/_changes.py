@@ -6,20 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mesascope.records import Transition
+from mesascope.records import Change
 
 from ._candidates import Judgement
 
-_LEAST = 1e-300  # of a distance, for its logarithm
+_LEAST, _MOST = 1e-10, 1e10  # of a distance, for its logarithm: what is less is rounding
 
 
-def transitions(
+def changes(
     names: Sequence[str], steps: Sequence[int], judged: Sequence[Judgement], level: float
-) -> Iterator[Transition]:
+) -> Iterator[Change]:
     r"""Yield the changes of the nearest strategy, in the order of training.
 
-    A strategy stays the nearest until another one is nearer with confidence, on the same tasks. The time of the change from a
-    to b is where $\log d_a - \log d_b$ becomes positive for the last time before, interpolated between two checkpoints over
+    A strategy stays the nearest until another one is, and it is distinguished from that one: with confidence it is more than
+    twice as far from the model (`Judgement.further`). The time of the change from a to b is where $\log d_a - \log d_b$ becomes
+    positive for the last time before, after the change before it, interpolated between two checkpoints over
     $\log(1 + \text{step})$. What happens between checkpoints is not known: the interval reaches from the last checkpoint before
     the change to the first after it, for resampled tasks, the same at every checkpoint. Of several changes from a to b in a
     resample the closest to the measured one counts. Where b is nearer from the start, the first checkpoint is one of them;
@@ -29,32 +30,31 @@ def transitions(
         names: of the strategies.
         steps: of the checkpoints, increasing.
         judged: the distances of the strategies at every checkpoint, with the same resamples.
-        level: confidence level.
+        level: confidence level, at every checkpoint.
     """
     times = np.log1p(np.asarray(steps, float))
-    measured = np.log(np.maximum([one.distance for one in judged], _LEAST))
-    drawn = np.log(np.maximum([one.resampled for one in judged], _LEAST))
-    before = int(np.argmin(measured[0]))
+    measured = np.log(np.clip([one.distance for one in judged], _LEAST, _MOST))
+    drawn = np.log(np.clip([one.resampled for one in judged], _LEAST, _MOST))
+    before, begin = int(np.argmin(measured[0])), 0
     for place in range(1, len(steps)):
-        surely = np.quantile(drawn[place, :, [before]] - drawn[place].T, (1 - level) / 2, axis=1)
-        if surely.max() <= 0:
+        after = int(np.argmin(measured[place]))
+        if after == before or not judged[place].further(after, level)[before]:
             continue
-        after = int(np.argmax(np.where(surely > 0, -measured[place], -np.inf)))
-        lead = measured[: place + 1, before] - measured[: place + 1, after]
-        crossed = _crossings(lead[:, None], times[: place + 1])[:, 0]
-        at = float(crossed[~np.isnan(crossed)][-1])
-        changes = _closest(drawn[:, :, before] - drawn[:, :, after], times, at)
-        low = np.quantile(changes, (1 - level) / 2, method="lower")
-        high = np.quantile(changes, (1 + level) / 2, method="higher")
-        last = int(np.searchsorted(times, min(low, at), side="right")) - 1
-        first = int(np.searchsorted(times, max(high, at), side="left"))
-        yield Transition(
+        lead = measured[:, before] - measured[:, after]
+        at = _last_crossing(lead[begin : place + 1], times[begin : place + 1])
+        moved = _closest(drawn[:, :, before] - drawn[:, :, after], times, at)
+        low = min(np.quantile(moved, (1 - level) / 2, method="lower"), at)
+        high = max(np.quantile(moved, (1 + level) / 2, method="higher"), at)
+        yield Change(
             before=names[before],
             after=names[after],
             step=float(np.expm1(at)),
-            interval=(float(steps[last]), float(steps[first])),
+            interval=(
+                steps[int(np.searchsorted(times, low, side="right")) - 1],
+                steps[int(np.searchsorted(times, high, side="left"))],
+            ),
         )
-        before = after
+        before, begin = after, place
 
 
 def _crossings(lead: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -63,6 +63,12 @@ def _crossings(lead: np.ndarray, times: np.ndarray) -> np.ndarray:
     crosses = (low <= 0) & (high > 0)
     share = -low / np.where(crosses, high - low, 1.0)
     return np.where(crosses, times[:-1, None] + share * np.diff(times)[:, None], np.nan)
+
+
+def _last_crossing(lead: np.ndarray, times: np.ndarray) -> float:
+    """Return when a lead becomes positive for the last time; the first time where it is positive from the start."""
+    found = _crossings(lead[:, None], times)[:, 0]
+    return float(([times[0]] + [one for one in found if not np.isnan(one)])[-1])
 
 
 def _closest(lead: np.ndarray, times: np.ndarray, at: float) -> np.ndarray:
