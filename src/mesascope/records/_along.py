@@ -140,8 +140,8 @@ class AlongRecord(BaseModel, frozen=True, extra="forbid"):
             ends = [list(zip(one.low, one.high, strict=True)) for one in curves]
             arrays[f"{name}_interval"] = ("strategy", "step", "end"), ends
         arrays["unexplained"] = "step", list(self.unexplained.value)
-        ends = list(zip(self.unexplained.low, self.unexplained.high, strict=True))
-        arrays["unexplained_interval"] = ("step", "end"), ends
+        left = list(zip(self.unexplained.low, self.unexplained.high, strict=True))
+        arrays["unexplained_interval"] = ("step", "end"), left
         arrays["told"] = "step", np.array(self.told, np.int8)
         arrays["verdict"] = "step", [stage.verdict for stage in self.stages]
         distances = [[one[name] for one in entries] for name in learners]

@@ -117,7 +117,7 @@ def _line(axes: "Axes", trace: Line, series: int | None) -> Any:
 
 def _band(axes: "Axes", trace: Band, series: int | None) -> Any:
     if trace.hatched:
-        look = {
+        look: dict[str, Any] = {
             "facecolor": "none",
             "edgecolor": color(series),
             "hatch": "////",
