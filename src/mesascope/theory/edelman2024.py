@@ -1,8 +1,8 @@
 r"""Predictors of Markov chains in context, and their exact losses (edelman2024, arXiv 2402.11004).
 
-Setting: every sequence $s_1 s_2 \dots$ of $S$ symbols is a Markov chain whose transition matrix is drawn for it, with independent
-rows from $\mathrm{Dirichlet}(\alpha, \dots, \alpha)$; the first symbol is uniform. A model predicts $s_{t+1}$ from $s_1 \dots s_t$.
-The paper has $\alpha = 1$; its predictors add 1 to every count.
+Setting: every sequence $s_1 s_2 \dots$ of $S$ symbols is a Markov chain whose transition matrix is drawn for it, with
+independent rows from $\mathrm{Dirichlet}(\alpha, \dots, \alpha)$; the first symbol is uniform. A model predicts $s_{t+1}$
+from $s_1 \dots s_t$. The paper has $\alpha = 1$; its predictors add 1 to every count.
 """
 
 from itertools import product
@@ -22,7 +22,8 @@ def probabilities(strategy: str, sequences: np.ndarray, symbols: int, concentrat
 
     - uniform: $1/S$.
     - unigram: $(N_b + \alpha)/(t + S\alpha)$, with $N_b$ the number of times that b stands in $s_1 \dots s_t$.
-    - bigram: $(N_{ab} + \alpha)/(\sum_{b'} N_{ab'} + S\alpha)$, with $a = s_t$ and $N_{ab}$ the number of times that b followed a.
+    - bigram: $(N_{ab} + \alpha)/(\sum_{b'} N_{ab'} + S\alpha)$, with $a = s_t$ and $N_{ab}$ the number of times that b
+      followed a.
 
     Args:
         strategy: one of `STRATEGIES`.
@@ -38,9 +39,9 @@ def probabilities(strategy: str, sequences: np.ndarray, symbols: int, concentrat
 
     Source: edelman2024, section 2; `utils.py:40-53` of the authors' program (commit 3ab0b29).
     """
-    alpha, (count, length) = float(concentration), sequences.shape
+    alpha = float(concentration)
     if strategy == "uniform":
-        return np.full((count, symbols), 1 / symbols)
+        return np.full((len(sequences), symbols), 1 / symbols)
     if strategy == "unigram":
         numbers = np.stack([(sequences == b).sum(1) for b in range(symbols)], 1)
     elif strategy == "bigram":
@@ -54,7 +55,8 @@ def probabilities(strategy: str, sequences: np.ndarray, symbols: int, concentrat
 def likelihoods(sequences: np.ndarray, symbols: int, concentration: Number) -> np.ndarray:
     r"""Return the probability of every sequence, the mean over transition matrices: shape (n, t) → (n,).
 
-    $$P(s) = \frac1S \prod_a \frac{\Gamma(S\alpha)}{\Gamma(N_a + S\alpha)} \prod_b \frac{\Gamma(N_{ab} + \alpha)}{\Gamma(\alpha)},$$
+    $$P(s) = \frac1S \prod_a \frac{\Gamma(S\alpha)}{\Gamma(N_a + S\alpha)}
+    \prod_b \frac{\Gamma(N_{ab} + \alpha)}{\Gamma(\alpha)},$$
 
     with $N_{ab}$ the number of times that b follows a, and $N_a = \sum_b N_{ab}$: the moments of the rows.
     """

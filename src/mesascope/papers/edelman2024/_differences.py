@@ -18,8 +18,8 @@ DIFFERENCES = (
     ),
     Difference(
         "data",
-        "the first symbol is stationary (section 2); for k < 5 the program draws it uniformly, since it averages the wrong axis "
-        "of the power of the matrix (`utils.py:14-20`)",
+        "the first symbol is stationary (section 2); for k < 5 the program draws it uniformly, since it averages the power of "
+        "the matrix over the next symbol (`utils.py:14-20`)",
         "the first symbol is uniform",
         departure="same",
     ),

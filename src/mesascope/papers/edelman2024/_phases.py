@@ -138,8 +138,8 @@ CLAIMS = (
         settings=presets(_Phases(), **_FULL),
         check=_phases,
         criterion="""For at least nine of ten seeds. A strategy gives way to another one that is nearer if it is, with
-            confidence over chains, more than twice as far from the model. Before it is uniform for the first time, a model is as
-            it was drawn, which does not count. Seeds that end before the last strategy decide nothing.""",
+            confidence over chains, more than twice as far from the model. Before it is uniform for the first time, a model is
+            as it was drawn, which does not count. Seeds that end before the last strategy decide nothing.""",
         history=_CHOICE,
         cost="about 40 min",
     ),
@@ -153,7 +153,8 @@ CLAIMS = (
         source="edelman2024, section 3 (what the trained transformer computes), asked of `identify`",
         settings=presets(_Named(), **_FULL),
         check=_named,
-        criterion="The name for every seed, with the tolerance of `identify`, a hundredth of the mean square of the predictions.",
+        criterion="""The name for every seed, with the tolerance of `identify`, a hundredth of the mean square of the
+            predictions.""",
         history=_CHOICE,
         cost="about 40 min",
     ),
