@@ -18,6 +18,7 @@ from ._data import PAPER, STRATEGIES, Followed, Training, chains, followed, trai
 
 UNIFORM, UNIGRAM, BIGRAM = STRATEGIES
 _ROUNDING = 1e-9  # of a share of seeds
+_NEAREST = 1e-8  # of the distances that are drawn
 _FULL: dict[str, Any] = {"horizon": 101, "width": 32, "steps": 6000}
 
 
@@ -79,16 +80,11 @@ def _time(found: AlongTraining, name: str) -> float:
 def _picture(settings: _Phases, found: list[AlongTraining]) -> Figure:
     names = [type(one.learner).name for one in found[0].strategies]
     steps = np.array(found[0].steps) + 1
+    distances = np.maximum([one.followed.distances.value for one in found], _NEAREST)
     return one_panel(
         "Transformers on Markov chains",
         f"{settings.symbols} symbols, T = {settings.horizon}, {len(found)} seeds",
-        *(
-            trace
-            for series, name in enumerate(names)
-            for trace in curve(
-                steps, [one.followed.distances.value[:, series] for one in found], name, series
-            )
-        ),
+        *(trace for k, name in enumerate(names) for trace in curve(steps, distances[:, :, k], name, k)),
         xlabel="training steps + 1",
         ylabel=r"distance $E\|f - g\|^2 / E\|f\|^2$",
         xscale="log",
