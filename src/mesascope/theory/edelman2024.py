@@ -37,7 +37,7 @@ def probabilities(strategy: str, sequences: np.ndarray, symbols: int, concentrat
     Raises:
         ValueError: an unknown strategy.
 
-    Source: edelman2024, section 2; `utils.py:40-53` of the authors' program (commit 3ab0b29).
+    Source: edelman2024, `utils.py:40-53` of the authors' program (commit 3ab0b29).
     """
     alpha = float(concentration)
     if strategy == "uniform":

@@ -130,7 +130,7 @@ CLAIMS = (
         origin="paper",
         statement="""On Markov chains with uniform Dirichlet rows, in-context bigram counts with add-one smoothing are the
             Bayes predictor: from two symbols on they lose less than unigram counts and than the uniform prediction.""",
-        source="edelman2024, section 2; the strategies: `utils.py:40-53` of the authors' program at 3ab0b29",
+        source="edelman2024, key finding 1 in the README of the authors' program at 3ab0b29; the strategies: `utils.py:40-53`",
         settings=presets(_Bayes(), sizes=((2, 16), (3, 10), (4, 8))),
         check=_bayes,
         criterion="""Sums over all sequences. The strategy differs from the ratio of the probabilities of sequences, which are
@@ -143,7 +143,7 @@ CLAIMS = (
         origin="ours",
         statement="""Unigram counts with add-one smoothing lose more than the uniform prediction in contexts of fewer than 2, 4
             and 8 symbols, for 2, 3 and 4 symbols in all, and less in longer ones that were computed.""",
-        source="edelman2024, section 2, whose strategies they are",
+        source="edelman2024, whose strategies they are: `utils.py:40-53` of the authors' program at 3ab0b29",
         settings=presets(_Short(), sizes=((2, 16), (3, 10), (4, 9))),
         check=_short,
         criterion="Sums over all sequences of up to 12, 9 and 9 symbols (full: 16, 10 and 9).",

@@ -130,7 +130,7 @@ CLAIMS = (
         origin="paper",
         statement="""While a transformer is trained on Markov chains, the nearest of the three strategies is first uniform,
             then unigram counts, then bigram counts.""",
-        source="edelman2024, section 3 and Figure 1 (right)",
+        source="edelman2024, abstract; the strategies: `utils.py:40-53` of the authors' program at 3ab0b29",
         settings=presets(_Phases(), **_FULL),
         check=_phases,
         criterion="""For at least nine of ten seeds. A strategy gives way to another one that is nearer if it is, with
@@ -146,7 +146,7 @@ CLAIMS = (
         origin="ours",
         statement="""Asked about transformers at the end of their training on Markov chains, `identify` names bigram counts, and
             not unigram or trigram counts, retrieval or the uniform prediction.""",
-        source="edelman2024, section 3 (what the trained transformer computes), asked of `identify`",
+        source="edelman2024, abstract (what the trained transformer computes), asked of `identify`",
         settings=presets(_Named(), **_FULL),
         check=_named,
         criterion="""The name for every seed, with the tolerance of `identify`, a hundredth of the mean square of the
