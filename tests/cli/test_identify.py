@@ -295,7 +295,7 @@ def test_options_that_exclude_each_other(run, spec):
     path = spec(SPEC)
     for arguments in ((), (path, "--model", "a:b"), ("--model", "a:b"), (path, "--process", path)):
         assert (
-            "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC"
+            "give SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC, or --along RUN"
             in run("identify", *arguments).refusal
         )
     message = run("identify", "--model", "a:b", "--process", path).refusal

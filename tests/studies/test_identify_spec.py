@@ -299,3 +299,38 @@ def test_a_pool_is_identified_on(tmp_path):
     run = parse_spec(fields, IdentifySpec).build()
     assert run.process.weights_of_tasks.shape == (3, 2)
     assert {entry.learner for entry in run.identify().ranking} == {"memorizing", "ridge"}
+
+
+HALF = """
+import numpy as np
+
+def half_a_step(x, y):
+    scores = np.einsum("bip,bp->bi", x[:, :-1], x[:, -1])
+    step = np.einsum("bi,bi->b", scores, y) / max(y.shape[1], 1)
+    return 0.5 * step + 0.5 * (y.mean(1) if y.shape[1] else 0.0)
+"""
+
+
+def test_mixtures_are_asked_for_by_parts(tmp_path, monkeypatch):
+    """Half a step of gradient descent of size 1 and half the average of the labels."""
+    (tmp_path / "half_models.py").write_text(HALF)
+    monkeypatch.syspath_prepend(tmp_path)
+    question = {
+        **model("function", name="half_models:half_a_step", interface="context"),
+        "process": {"kind": "linear-regression", "dim": 2, "noise": 0.3},
+        "examples": 4,
+        "tasks": 100,
+        "learners": ["average", "gradient-descent"],
+    }
+    assert parse_spec(question, IdentifySpec).run().mixtures == ()
+    found = parse_spec({**question, "parts": 2}, IdentifySpec).run()
+    (mixture,) = found.mixtures
+    assert {one.learner: round(one.weight, 6) for one in mixture.parts} == {
+        "average": 0.5,
+        "gradient-descent": 0.5,
+    }
+
+
+@pytest.mark.parametrize("parts", [0, 4, 1.5, "two", True])
+def test_other_numbers_of_parts_are_refused(parts):
+    assert refusal(parts=parts).startswith("parts: ")

@@ -3,10 +3,14 @@
 import socket
 import threading
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
+import stored_records as stored
 from mesascope.records import RunFolders, open_store
+from mesascope.studies.sweeps._execute import Request
+from mesascope.studies.sweeps._runners import OnDask, SweepError
 
 RUNS = 30
 
@@ -71,3 +75,35 @@ def test_a_worker_that_loses_the_network_costs_no_run(
     assert {RunFolders(sweep.store).status(run) for run in RunFolders(sweep.store).ids()} == {"done"}
     with open_store(sweep.store) as store:
         assert store.verify() == []
+
+
+class _Future:
+    """A task of Dask that ends at once."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def add_done_callback(self, call):
+        call(self)
+
+
+def reported(folder, status):
+    """What is reported of a run with a record, whose task has this status when it is read."""
+    if not folder.joinpath("store.json").exists():
+        stored.store(folder)
+    client = SimpleNamespace(dashboard_link=None, submit=lambda *_, **__: _Future(status))
+    runner = OnDask(client, lambda: None, folder, "flow", Request(driver="another"))
+    run = stored.run_id((0, 0))
+    runner.submit((run,))
+    (report,) = runner.reports(1.0)
+    return report.runs == (run,), report.ends
+
+
+def test_a_task_whose_worker_goes_after_it_has_ended_is_not_lost(tmp_path):
+    """Dask says "lost" of its result until another worker has computed it again; the run has its record."""
+    assert reported(tmp_path, "lost") == reported(tmp_path, "finished") == (True, ("cached",))
+
+
+def test_tasks_that_the_scheduler_has_dropped_end_the_sweep(tmp_path):
+    with pytest.raises(SweepError, match="the scheduler is gone"):
+        reported(tmp_path, "cancelled")

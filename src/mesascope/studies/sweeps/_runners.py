@@ -170,11 +170,11 @@ class OnDask:
         from distributed.scheduler import KilledWorker
 
         future = self._futures.pop(runs)
-        if future.status == "finished":
+        if future.status in ("finished", "lost"):  # lost: it has finished, and its worker has gone since
             # read in the folders: fetching the result of the task takes longer, and fails if its worker dies now
             driver = self._request.driver
             return Report(runs, tuple(recorded_end(self._folders, run, driver) for run in runs))
-        if future.status != "error":  # cancelled or lost: not by us
+        if future.status != "error":  # cancelled, and not by us
             raise SweepError("the scheduler is gone, or has dropped the runs; the same command resumes")
         error = future.exception()
         if isinstance(error, KilledWorker):
