@@ -141,8 +141,8 @@ CLAIMS = (
         title="In short contexts unigram counts are worse than no counts",
         evidence="exact",
         origin="ours",
-        statement="""Unigram counts with add-one smoothing lose more than the uniform prediction in contexts of fewer than 2, 4
-            and 8 symbols, for 2, 3 and 4 symbols in all, and less in longer ones that were computed.""",
+        statement="""Unigram counts with add-one smoothing lose more than the uniform prediction in contexts shorter than 2, 4
+            and 8, for 2, 3 and 4 kinds of symbols, and less in the longer ones computed.""",
         source="edelman2024, whose strategies they are: `utils.py:40-53` of the authors' program at 3ab0b29",
         settings=presets(_Short(), sizes=((2, 16), (3, 10), (4, 9))),
         check=_short,
