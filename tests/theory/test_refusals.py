@@ -6,6 +6,7 @@ import pytest
 from mesascope.theory import (
     Construction,
     ahn2023,
+    edelman2024,
     fu2024,
     gatmiry2024,
     giannou2024,
@@ -101,6 +102,10 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: nichani2024.posterior_mean(TREE, np.zeros(7, int), 3, 0), ValueError, "alpha"),
         (lambda: nichani2024.posterior_loss(-1, 3, 0.1), ValueError, "observations"),
         (lambda: nichani2024.attention_scores(TREE, 0, 1, 1), ValueError, "states"),
+        (lambda: edelman2024.losses(1, 4), ValueError, "symbols must be at least 2"),
+        (lambda: edelman2024.losses(2, 23), ValueError, r"2\^23 sequences are more than 4194304"),
+        (lambda: edelman2024.losses(2, 4, 0), ValueError, "concentration must be"),
+        (lambda: edelman2024.probabilities("trigram", np.zeros((1, 2), int), 2, 1), ValueError, "uniform, unigram, bigram"),
         (lambda: raventos2023.dmmse(np.ones((2, 3)), np.ones((4, 2)), np.ones(4), 1), ValueError,
          r"tasks must have shape \(M, 2\), a row for each task, got \(2, 3\)"),
         (lambda: raventos2023.dmmse(np.ones((0, 2)), np.ones((4, 2)), np.ones(4), 1), ValueError, r"got \(0, 2\)"),

@@ -27,6 +27,7 @@ from ._train import train as train
 from ._train_many import train_many as train_many
 from ._training import Training as Training
 from ._training_settings import TrainingSettings as TrainingSettings
+from ._training_settings import decade_steps as decade_steps
 from .landscape import BLOCKS as BLOCKS
 from .landscape import ConservedQuantities as ConservedQuantities
 from .landscape import CriticalPoint as CriticalPoint

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
-from math import log10
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -118,9 +117,7 @@ class TrainingSettings(Spec):
         """The next of the checkpoints per decade after `taken` steps; the end without them."""
         if self.checkpoints_per_decade is None:
             return self.steps
-        first = int(log10(taken) * self.checkpoints_per_decade) if taken else 0
-        steps = (round(10 ** (k / self.checkpoints_per_decade)) for k in count(first))
-        return next(step for step in steps if step > taken)
+        return next(step for step in decade_steps(self.checkpoints_per_decade) if step > taken)
 
     def keeps(self, taken: int) -> bool:
         """Whether a checkpoint that stays is due after `taken` steps."""
@@ -131,6 +128,17 @@ class TrainingSettings(Spec):
     def is_due(self, every: int | None, taken: int) -> bool:
         """Whether something that is done every `every` steps is due after `taken` steps."""
         return every is not None and taken % every == 0
+
+
+def decade_steps(per_decade: int) -> Iterator[int]:
+    """Yield 0 and then round(10^(k/n)), k = 0, 1, 2, …, each once: n numbers of steps for every factor of ten."""
+    before = 0
+    yield before
+    for k in count():
+        step = round(10 ** (k / per_decade))
+        if step > before:
+            yield step
+        before = step
 
 
 def takes_settings(function: F) -> F:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from math import gcd
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from typing import Any
 
 from jax import Array
 
-from mesascope.dynamics import Optimizer, load_model, train_many
+from mesascope.dynamics import Optimizer, decade_steps, load_model, train_many
 from mesascope.records import CheckpointError, read_checkpoint
 
 from ._progress import checkpoint_every, current_work, warn_damaged
@@ -63,10 +64,37 @@ def recorded_models(
     Raises:
         KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
+    every = gcd(*recorded)
+    kept = {"checkpoint_every": checkpoint_every(recorded[-1], every) if current_work().folder else every}
+    return _recorded(make, process, task, seeds, recorded, kept, settings)
+
+
+def models_per_decade(
+    make: Callable[[Array], Model],
+    process: Any,
+    task: Any,
+    seeds: list[int],
+    steps: int,
+    per_decade: int,
+    **settings: Any,
+) -> dict[int, list[Model]]:
+    """As `recorded_models`, at the checkpoints of `checkpoints_per_decade` and at the end of a training of so many steps."""
+    recorded = [*takewhile(lambda step: step < steps, decade_steps(per_decade)), steps]
+    return _recorded(make, process, task, seeds, recorded, {"checkpoints_per_decade": per_decade}, settings)
+
+
+def _recorded(
+    make: Callable[[Array], Model],
+    process: Any,
+    task: Any,
+    seeds: list[int],
+    recorded: Sequence[int],
+    kept: dict[str, int],
+    settings: dict[str, Any],
+) -> dict[int, list[Model]]:
     work = current_work()
     with TemporaryDirectory() as temporary:
         folder = work.training(make, process, task, list(recorded), sorted(settings.items()), seeds=seeds)
-        every = gcd(*recorded)
         if folder is not None:
             _remove_damaged(folder)
         runs = train_many(
@@ -76,8 +104,8 @@ def recorded_models(
             seeds,
             steps=recorded[-1],
             checkpoint=folder or temporary,
-            checkpoint_every=checkpoint_every(recorded[-1], every) if folder else every,
             progress=work.report,
+            **kept,
             **settings,
         )
         ends = [(require_finished(run).model, run.checkpoint or Path(temporary)) for run in runs]
