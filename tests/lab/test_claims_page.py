@@ -7,7 +7,7 @@ import pytest
 import stored_records as stored
 from lab_page import FAST_CLAIM, wait_for_text
 from mesascope.lab import _compute_claims
-from mesascope.papers import Event, Reproduction, claims
+from mesascope.papers import PAPERS, Event, Reproduction, claims
 from mesascope.records import IMPORTANCE
 
 CELLS = ".matrix a[data-claim]:visible"
@@ -120,7 +120,7 @@ def test_a_claim_is_chosen_by_the_keyboard(listed):
         listed.keyboard.press(key)
         assert focused(listed) == then
     listed.keyboard.press("ArrowDown")
-    assert focused(listed).startswith("fu2024/")
+    assert focused(listed).startswith(f"{PAPERS[1]}/")
     listed.keyboard.press("ArrowUp")
     assert focused(listed) == ids[0]
     listed.keyboard.press("Enter")
