@@ -121,9 +121,8 @@ class TrainingSettings(Spec):
 
     def keeps(self, taken: int) -> bool:
         """Whether a checkpoint that stays is due after `taken` steps."""
-        decade = self.checkpoints_per_decade is not None
-        of_decade = decade and (taken == 0 or self._next_of_decade(taken - 1) == taken)
-        return (self.is_due(self.checkpoint_every, taken) and taken > 0) or of_decade
+        of_decade = self.checkpoints_per_decade is not None and self._next_of_decade(taken - 1) == taken
+        return of_decade or (taken > 0 and self.is_due(self.checkpoint_every, taken))
 
     def is_due(self, every: int | None, taken: int) -> bool:
         """Whether something that is done every `every` steps is due after `taken` steps."""

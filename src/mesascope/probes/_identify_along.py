@@ -115,7 +115,10 @@ def _answers(model: Any, problems: Problems, step: int) -> np.ndarray:
     try:
         return answers(model, problems)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"after {step} steps: {error}") from error
+        kind = (
+            TypeError if isinstance(error, TypeError) else ValueError
+        )  # subclasses may take other arguments
+        raise kind(f"after {step} steps: {error}") from error
 
 
 def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int], Callable[[int], Any]]:

@@ -14,6 +14,7 @@ from .._claim import Claim, Finding, presets
 from .._figures import curve, one_panel
 from .._intervals import mean_interval
 from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of
+from .._runs import seeds_of
 from ._data import PAPER, STRATEGIES, Followed, Training, chains, followed, trained
 
 UNIFORM, UNIGRAM, BIGRAM = STRATEGIES
@@ -98,7 +99,10 @@ def _named(settings: _Named) -> Finding:
     found = identify_all(
         trained(settings)[settings.steps], chains(settings), NextToken(settings.horizon), settings
     )
-    parts = {f"seed {place}": identified_as(BIGRAM, one) for place, one in enumerate(found)}
+    parts = {
+        f"seed {seed}": identified_as(BIGRAM, one)
+        for seed, one in zip(seeds_of(settings), found, strict=True)
+    }
     return Finding.of_parts(
         [name_of(one) for one in found],
         BIGRAM,
