@@ -379,6 +379,8 @@ def test_no_room_for_the_figures(run, spec, monkeypatch):
     monkeypatch.setattr(report, "draw_identification", full)
     ended = run("identify", spec(SPEC), "--figures", "figures", "--json")
     assert ended.status == 1 and ended.err.startswith("mesascope identify: cannot write /")
+    found = json.loads(ended.out)  # what was computed is not lost
+    assert found["verdict"] == "identified" and found["figures"] == []
     assert "/figures: No space left" in ended.err
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._identify_along import VERDICT_COLOURS, identify_along
+from ._identify_along import VERDICT_COLOURS, drawn_if_possible, identify_along
 from ._interrupt import stopped_by_interrupts
 from ._output import (
-    DONE,
     FAILED,
     InputError,
     compute_in_64_bits,
@@ -60,7 +59,6 @@ class Identify(PluginOption):
 
     def run(self) -> int:
         """Check the input, identify, print and draw; return the exit status."""
-        from mesascope.records import RecordError
         from mesascope.studies import FailedFlowError
 
         if self.figures is not None and not self.figures.strip():
@@ -78,18 +76,14 @@ class Identify(PluginOption):
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
             return FAILED
-        try:
-            drawn = _draw(record, figures)
-        except RecordError as error:
-            say(f"mesascope identify: {error}")
-            return FAILED
+        drawn, status = drawn_if_possible(lambda: _draw(record, figures))
         if self.json:
             print_json({**record.model_dump(exclude={"curves"}), "figures": drawn})
         else:
             _print(record)
             for path in drawn:
                 print(path)  # not through rich: a path must stay on one line
-        return DONE
+        return status
 
     def _question(self) -> tuple[str, dict[str, Any]]:
         """The file of the specification, and the fields that are not in it."""

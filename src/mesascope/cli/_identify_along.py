@@ -1,5 +1,6 @@
 """`mesascope identify --along`: the algorithm of a run at every checkpoint."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ def identify_along(run: str, process: str | None, figures: Path | None, as_json:
         figures: folder for the figure and its record.
         as_json: whether to print one JSON object.
     """
-    from mesascope.records import RecordError, prepare_output
+    from mesascope.records import prepare_output
     from mesascope.studies import AlongSpec, parse_spec, read_spec
 
     file, given = run if process is None else process, {"run": str(Path(run).absolute())}
@@ -46,11 +47,7 @@ def identify_along(run: str, process: str | None, figures: Path | None, as_json:
             prepare_output(figures)  # before minutes of computing, not after
         with in_file(file):
             record = asked.record(asked.identify_along(show))
-    try:
-        drawn, status = _draw(record, figures), DONE
-    except RecordError as error:  # what was computed is printed nevertheless
-        say(f"mesascope identify: {error}")
-        drawn, status = [], FAILED
+    drawn, status = drawn_if_possible(lambda: _draw(record, figures))
     if as_json:
         print_json({**record.model_dump(), "figures": drawn})
     else:
@@ -58,6 +55,17 @@ def identify_along(run: str, process: str | None, figures: Path | None, as_json:
         for path in drawn:
             print(path)  # not through rich: a path must stay on one line
     return status
+
+
+def drawn_if_possible(draw: Callable[[], list[str]]) -> tuple[list[str], int]:
+    """Return the paths of what was drawn, and the exit status; without a path where a file cannot be written."""
+    from mesascope.records import RecordError
+
+    try:
+        return draw(), DONE
+    except RecordError as error:
+        say(f"mesascope identify: {error}")
+        return [], FAILED
 
 
 def _draw(record: "AlongRecord", figures: Path | None) -> list[str]:

@@ -20,7 +20,7 @@ from ._data import PAPER, STRATEGIES, Followed, Training, chains, followed, trai
 UNIFORM, UNIGRAM, BIGRAM = STRATEGIES
 _ROUNDING = 1e-9  # of a share of seeds
 _NEAREST = 1e-8  # of the distances that are drawn
-_FULL: dict[str, Any] = {"horizon": 101, "width": 32, "steps": 6000}
+_FULL: dict[str, Any] = {"horizon": 101, "steps": 6000}
 
 
 def _phases(settings: _Phases) -> Finding:
@@ -31,7 +31,7 @@ def _phases(settings: _Phases) -> Finding:
     begun = [order for order in orders if order == list(STRATEGIES)[: len(order)] and order not in whole]
     needed = settings.share * len(found) - _ROUNDING
     times = {
-        name: [_time(one, name) for one in found if _order(one) == list(STRATEGIES)]
+        name: [_time(one, name) for one, order in zip(found, orders, strict=True) if order in whole]
         for name in (UNIGRAM, BIGRAM)
     }
     details = {
