@@ -45,11 +45,19 @@ def planted(number: int) -> learners.Learner:
         lambda: learners.NearestNeighbours(few),
         lambda: learners.KernelSmoother(10 ** rng.uniform(-1, 0.5)),
         lambda: learners.Lasso(10 ** rng.uniform(-1.5, -0.5)),
+        lambda: learners.LayeredGradientDescent(np.sort(step * rng.uniform(0.3, 3, 3))),
+        lambda: learners.LayeredGradientDescentPlusPlus(
+            step * rng.uniform(0.5, 2, 2), step * rng.uniform(0.5, 1, 1)
+        ),
+        lambda: learners.RidgeGradientDescent(step, penalty, max(steps, 4)),
+        lambda: learners.RidgeConjugateGradients(penalty, 2),
+        lambda: learners.AdaptiveGradientDescent(few),
+        lambda: learners.JacobiGradientDescent(0.5, few),
     )
     return makers[number % len(makers)]()
 
 
-KINDS = 22
+KINDS = 28
 
 
 class Marked(NamedTuple):

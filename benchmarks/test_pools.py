@@ -1,5 +1,7 @@
 """Regression prompts and pools of tasks: exact loss and gradient of one layer, and the exact minimum."""
 
+from itertools import count
+
 import jax
 import numpy as np
 import pytest
@@ -54,11 +56,11 @@ def test_exact_minimum(benchmark, bar, dim, tasks):
     )
     process = LinearRegression(dim, covariance=np.eye(dim) / dim, prior="sphere", noise=0.5)
 
+    task, seeds = FewShot(2 * dim), count()
+
     def solve():
-        at = np.eye(dim) / dim
         pool, fresh = (
-            lu2024.features(one.weight_moments(at), 2 * dim, 0.25)
-            for one in (TaskPool(process, tasks=tasks), process)
+            lu2024.features(one, task) for one in (TaskPool(process, tasks=tasks, seed=next(seeds)), process)
         )
         return fresh.error(pool.minimum)
 

@@ -213,7 +213,7 @@ def findings():
             f"{insight.text}\n",
             f"$$\n{insight.formula}\n$$\n",
             f"![{claim.title}]({paper}-{insight.figure}.png)\n",
-            f"`{claim.id}`: {record.outcome} ({record.evidence}). {claim.statement} [More]({paper}.md).\n",
+            f"`{claim.id}`: {record.outcome} ({record.evidence}). {claim.statement} [More]({insight.page or paper}.md).\n",
         ]
     return "\n".join(parts)
 

@@ -20,6 +20,9 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         "EQX_ON_ERROR": "nan",
     }
 
+# Threads of OpenBLAS wait by spinning: where every core has its worker, small problems take a hundred times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # With little optimization programs are compiled in half of the time and run up to a third slower; the numbers are the same
 # but for rounding. What `make docs` and `make release` run is optimized as for users.
 os.environ.setdefault(

@@ -7,9 +7,11 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import write_benchmark
 from blocks import run
 
 import mesascope as ms
+from mesascope.benchmark import Score
 from mesascope.cli import main
 from mesascope.cli._parse import COMMANDS
 from mesascope.dynamics import observed_rate
@@ -47,6 +49,27 @@ def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_pat
         assert Path("limit", f"{picture}.png").stat().st_size > 10_000
         assert f"identify-{picture}.png" in IDENTIFY
     assert read_identification("ridge.json").candidates == ("ridge",)
+
+
+@pytest.mark.slow
+def test_every_block_on_the_benchmark_runs_and_gives_what_the_page_says(tmp_path, monkeypatch):
+    page, names = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8"), {"__name__": "benchmark"}
+    monkeypatch.chdir(tmp_path)
+    run(page, names)
+    linear = sum(answer.verdict == "identified" for answer in names["answers"].answers.values())
+    # constructions on prompts are linear in the query; the last token of the two on tokens is an output, too
+    assert (linear, len(names["bench"].names)) == (6, 8)
+
+
+def test_the_table_of_the_benchmark_is_that_of_the_stored_scores():
+    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+    scores = (ROOT / "docs/benchmark.json").read_text(encoding="utf-8")
+    assert write_benchmark.written(page, scores) == page
+    ours, nearest = (Score.model_validate(one) for one in json.loads(scores)["scores"])
+    assert (ours.method, nearest.method) == ("identify", "nearest")
+    assert (
+        ours.counts["all"]["wrong"] == 0 and ours.accuracy >= 0.95 and sum(ours.counts["all"].values()) >= 100
+    )
 
 
 @pytest.mark.slow

@@ -69,7 +69,9 @@ def test_one_object(run, spec):
     assert (found["verdict"], found["candidates"]) == ("identified", ["gradient-descent"])
     assert {entry["learner"] for entry in found["ranking"]} == set(LEARNERS)
     for entry in found["ranking"]:
-        names = {"learner", "hyperparameters", "distance", "interval", "contains", "or_more", "diverges"}
+        names = {"learner", "hyperparameters", "distance", "interval", "contains", "or_more", "diverges"} | {
+            "of_symbols"
+        }
         assert set(entry) == names
         assert entry["interval"][0] <= entry["distance"] <= entry["interval"][1]
     best = found["ranking"][0]

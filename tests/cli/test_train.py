@@ -217,12 +217,14 @@ def started(path, checkpoints="*.checkpoint"):
     return process
 
 
+# 400 checkpoints: a second or more, from the first one on
+LONG = {**SPEC, "steps": 4000, "record_every": 10, "checkpoint_every": 10}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_killed_and_resumed(run, spec, number):
-    # 400 checkpoints: a second or more, from the first one on
-    path = spec({**SPEC, "steps": 4000, "record_every": 10, "checkpoint_every": 10})
-    process = started(path)
+def test_a_signal_ends_it_with_a_checkpoint(spec, number):
+    process = started(spec(LONG))
     process.send_signal(number)
     process.send_signal(number)  # as `timeout` does: the same one
     out, err = process.communicate(timeout=60)
@@ -230,13 +232,18 @@ def test_interrupted_killed_and_resumed(run, spec, number):
     assert (process.returncode, found["result"]) == (128 + number, "interrupted")
     message = f"mesascope train: interrupted; {found['checkpoint']} is kept, and the same command resumes\n"
     assert err == message
-    assert 0 < found["steps"] < 4000
+    assert 0 < found["steps"] < 4000 and Path(found["checkpoint"]).exists()
 
-    process = started(path)
-    process.kill()
-    process.communicate(timeout=60)
-    last = max(Path("cut").glob("*.checkpoint")).name
-    assert f"step-{found['steps']:09}.checkpoint" < last < "step-000004000.checkpoint"
+
+@pytest.mark.slow
+def test_killed_twice_and_resumed(run, spec):
+    path, last = spec(LONG), ""
+    for _ in range(2):
+        process = started(path)
+        process.kill()
+        process.communicate(timeout=60)
+        before, last = last, max(Path("cut").glob("*.checkpoint")).name
+        assert before < last < "step-000004000.checkpoint"
 
     resumed = run("train", path, "--out", "cut", "--json")
     whole = run("train", path, "--out", "whole", "--json")

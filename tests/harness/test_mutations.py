@@ -51,6 +51,7 @@ from mesascope.studies import (
     FlowSpec,
     IdentifySpec,
     LossSpec,
+    ModelFlowSpec,
     StudySpec,
     TrainSpec,
     parse_spec,
@@ -304,6 +305,7 @@ AXES = [
 SPECS = {
     "loss": (LossSpec, DATA | {"w_kq": [[0] * 4] * 4, "w_pv": [[0.7, 0, 0, 0], [0, 0.7, 0, 0]]}),
     "flow": (FlowSpec, FLOW),
+    "flow of a model": (ModelFlowSpec, {name: TRAIN[name] for name in ("process", "examples", "model")}),
     "train": (TrainSpec, TRAIN),
     "identify": (
         IdentifySpec,

@@ -29,6 +29,13 @@ def step(contexts):
     return 0.2 / x.shape[1] * np.einsum("bim,bip,bp->bm", y, x.conj(), query)
 """
 LEARNERS = ["zero", "gradient-descent", "ridge"]
+FEW = f"""
+from functools import partial
+
+from mesascope.lab import _compute_models
+
+_compute_models.identify = partial(_compute_models.identify, learners={LEARNERS})
+"""
 QUESTIONS = {
     "trained.toml": f'model = {{ kind = "checkpoint", path = "run" }}\ntasks = 100\nlearners = {LEARNERS}\n',
     "function.toml": (
@@ -56,12 +63,13 @@ def in_the_folder(folder, monkeypatch):
 
 @pytest.fixture(scope="module")
 def lab(start_lab, folder):
-    """A lab that was given models: one that was trained, a function, and a name that is not there."""
+    """A lab of few learners that was given models: one that was trained, a function, and a name that is not there."""
     (folder / "models_of_a_user.py").write_text(OWN)
+    (folder / "few.py").write_text(FEW)
     for name, text in QUESTIONS.items():
         (folder / name).write_text(text)
     TrainSpec.model_validate(STEP).run(folder / "run")
-    with start_lab(folder, "--port", "0", "--models", *QUESTIONS) as running:
+    with start_lab(folder, "--port", "0", "--plugin", "few.py", "--models", *QUESTIONS) as running:
         yield running
 
 
@@ -95,7 +103,7 @@ def test_a_training_is_drawn_and_identified_as_in_python(models):
     models.locator('[data-act="identify"]').click()
     verdict = models.locator('[data-fact="verdict"]')
     verdict.wait_for(timeout=180_000)
-    answer = identify(done.model, run.process, run.task, tasks=400)  # now most of its programs are compiled
+    answer = identify(done.model, run.process, run.task, tasks=400, learners=LEARNERS)
     assert verdict.inner_text() == f"{answer.verdict}: {answer.headline}"
     rows = models.locator('[data-fact="identification"] tbody tr')
     shown = [row.split("\t")[:2] for row in rows.all_inner_texts()]

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -191,6 +192,30 @@ def test_a_slider_goes_through_the_time_of_the_weights(opened):
     rows = list(csv.DictReader(io.StringIO(content.decode())))
     assert len(rows) == 16
     assert {float(row["y"]) for row in rows if (row["trace"], row["x"]) in (("3", "1"), ("4", "2"))} == {0.5}
+
+
+@pytest.mark.slow
+def test_a_slider_goes_through_the_time_of_the_layer(opened):
+    turn(opened, "In-context behaviour")
+    wait_for_text(opened.locator("main"), "Capability gap")
+    slider(opened, "behaviour").focus()
+    for _ in range(5):  # of ten steps each
+        opened.keyboard.press("PageDown")
+    wait_for_text(opened.locator("main"), "The layer at flow time 0 of")
+    wait_for_text(opened.locator("main"), r"one gradient step of size ab = 0\.1 have")  # a, b = 1/2, 1/5
+    opened.get_by_role("button", name="Identify").click()
+    wait_for_text(opened.locator('[data-fact="verdict"]'), "identified: gradient-descent")
+    assert "step_size = 0.1" in opened.locator("table").inner_text()
+    opened.get_by_role("button", name="Share").click()
+    with opened.expect_download() as caught:
+        opened.get_by_text("Download the Python program").click()
+    assert "    frame=0,\n" in Path(caught.value.path()).read_text()
+    slider(opened, "init.a").focus()
+    opened.keyboard.press("ArrowRight")  # another setting: measured at the start of its own flow
+    wait_for_text(
+        opened.locator("main"),
+        r"flow time 0 of .*one gradient step of size ab = 0\.1[0-9]* have(?<!0\.1 have)",
+    )
 
 
 @pytest.mark.slow

@@ -94,6 +94,7 @@ def test_what_a_layer_does_is_reached_by_the_keyboard(opened):
     wait_until_drawn(opened, "In-context behaviour")
     opened.locator('[role="status"]:visible').first.wait_for(state="detached")  # with its own button, Cancel
     assert tab_through(opened, "identify") == [
+        "slider behaviour",
         *(f"download {name}" for name in FIGURES["In-context behaviour"]),
         *("six learners that compete here", "all learners, a minute or more", "identify"),
     ]

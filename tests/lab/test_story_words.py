@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import mesascope as ms
 from lab_page import SMALL
 from mesascope.lab import _compute, _compute_pools
-from mesascope.lab._behaviour_panel import SIX_LEARNERS, weights_at_end
+from mesascope.lab._behaviour_panel import weights_at
 from mesascope.lab._form import form_of, setting_of
 from mesascope.lab._setting import DEFAULT, from_query, read_setting
 from mesascope.lab.story._drawings import ratio_data, ride_data
@@ -41,20 +42,28 @@ def silent(text):
     pass
 
 
-def computed(spec):
-    """Everything that the story computes of a setting."""
-    results = {"facts": _compute.facts(spec, silent), "flow": _compute.flow(spec, silent)}
-    weights = weights_at_end(results["flow"])
-    results["behaviour"] = _compute.behaviour(spec, **weights, progress=silent)
-    results["identification"] = _compute.identification(
-        spec, **weights, learners=SIX_LEARNERS, tasks=400, progress=silent
-    )
-    return results
+LEARNERS = ["zero", "gradient-descent", "preconditioned-gradient-descent"]
+
+
+class Computed(dict):
+    """What the story computes of a setting, each when it is asked for."""
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    def __missing__(self, name):
+        arguments = {}
+        if name in ("behaviour", "identification"):
+            arguments |= weights_at(self["flow"])
+        if name == "identification":
+            arguments |= {"learners": LEARNERS, "tasks": 100}
+        self[name] = _compute.JOBS[name](self.spec, **arguments, progress=silent)
+        return self[name]
 
 
 @pytest.fixture(scope="module")
 def small():
-    return computed(from_query(SMALL.removeprefix("?")))
+    return Computed(from_query(SMALL.removeprefix("?")))
 
 
 # Theorem 4.1 and 4.3, Assumption 4.2; the ratio κ₁ E x²/κ₂ of Student t with 8 degrees of freedom is 1/15
@@ -71,7 +80,7 @@ RIGHT = {
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.id)
 def test_answers_of_the_presets(preset):
-    results = computed(setting_of(form_of(read_setting(DEFAULT)) | preset.form))
+    results = Computed(setting_of(form_of(read_setting(DEFAULT)) | preset.form))
     number, why = preset.answer(results)
     right, words = RIGHT[preset.id]
     assert (number, words in why) == (right, True), why
@@ -90,7 +99,7 @@ def test_errors_of_pools_are_losses_of_the_exact_engine(pools):
         drawn = []
         for seed in range(pools["pools"]):
             pool = ms.TaskPool(fresh, vectors=ms.TaskPool(fresh, tasks=256, seed=seed).table[:size])
-            gamma = lu2024.features(pool.weight_moments(np.eye(10) / 10), 20, 0.25).minimum
+            gamma = lu2024.features(pool, ms.FewShot(20)).minimum
             model = lu2024_model(gamma)
             drawn.append([2 * float(ms.population_loss(model, data, task)) for data in (pool, fresh)])
         at = pools["sizes"].tolist().index(size)
@@ -191,9 +200,10 @@ def test_every_symbol_of_every_text_has_a_gloss(small):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", PROGRAMS)
-def test_notebooks_of_the_steps_run(step, capsys):
+def test_notebooks_of_the_steps_run(step, capsys, monkeypatch):
     import nbformat
 
+    monkeypatch.setattr(ms, "identify", partial(ms.identify, learners=LEARNERS, tasks=100))
     spec = from_query(SMALL.removeprefix("?"))
     nbformat.validate(nbformat.reads(to_notebook(spec, step), as_version=4))
     assert [cell["source"] for cell in json.loads(to_notebook(spec, step))["cells"]][1:] == list(

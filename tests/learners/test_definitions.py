@@ -7,6 +7,7 @@ import pytest
 from numpy.polynomial.chebyshev import Chebyshev as Series
 
 from mesascope.learners import (
+    AdaptiveGradientDescent,
     Average,
     BayesMixture,
     Chebyshev,
@@ -14,10 +15,13 @@ from mesascope.learners import (
     DirichletPosterior,
     GradientDescent,
     GradientDescentPlusPlus,
+    JacobiGradientDescent,
     KalmanFilter,
     KernelSmoother,
     Lasso,
     LastToken,
+    LayeredGradientDescent,
+    LayeredGradientDescentPlusPlus,
     LeastSquares,
     Memorizing,
     Momentum,
@@ -29,6 +33,8 @@ from mesascope.learners import (
     PreconditionedGradientDescent,
     RecursiveLeastSquares,
     Ridge,
+    RidgeConjugateGradients,
+    RidgeGradientDescent,
     Zero,
     predictions,
 )
@@ -126,6 +132,55 @@ def newton(x, y, q, start, steps):
     for _ in range(steps):
         inverse = inverse @ (2 * np.eye(P) - gram @ inverse)
     return y.T @ x.conj() @ inverse @ q
+
+
+def layered(x, y, q, step_sizes):
+    weights = zeros(x, y)
+    for step_size in step_sizes:
+        weights = weights - step_size * gradient(weights, x, y)
+    return weights @ q
+
+
+def layered_plus_plus(x, y, q, step_sizes, curvatures):
+    """Tokens are updated; the query is a token whose output is initially 0."""
+    inputs, outputs, n = np.vstack([x, q]), np.vstack([y, np.zeros(y.shape[1])]), len(x)
+    for step_size, curvature in zip(step_sizes, (*curvatures, 0), strict=True):
+        seen = inputs[:n]
+        second = sum(np.outer(a, a.conj()) for a in seen) / n
+        cross = sum(np.outer(b, a.conj()) for a, b in zip(seen, outputs[:n], strict=True)) / n
+        outputs, inputs = outputs - step_size * inputs @ cross.T, inputs - curvature * inputs @ second.T
+    return -outputs[n]
+
+
+def decayed(x, y, q, step_size, penalty, steps):
+    weights = zeros(x, y)
+    for _ in range(steps):
+        weights = weights - step_size * (gradient(weights, x, y) + penalty / len(x) * weights)
+    return weights @ q
+
+
+def adaptive(x, y, q, steps):
+    values = np.linalg.svd(x, compute_uv=False) ** 2 / len(x)
+    return gradient_descent(x, y, q, 2 / (values.min() + values.max()), steps)
+
+
+def jacobi(x, y, q, damping, steps):
+    """Entry by entry, as linear equations are solved."""
+    weights, gram, cross = zeros(x, y), x.T @ x.conj(), y.T @ x.conj()
+    for _ in range(steps):
+        new = weights.copy()
+        for row in range(M):
+            for entry in range(P):
+                off = cross[row, entry] - sum(weights[row, k] * gram[k, entry] for k in range(P))
+                new[row, entry] += damping * off / gram[entry, entry]
+        weights = new
+    return weights @ q
+
+
+def towards_ridge(x, y, q, penalty, steps):
+    """Conjugate gradients with the examples √r e_j ↦ 0 added: their sum of squares is that of ridge regression."""
+    extra = np.sqrt(penalty) * np.eye(P)
+    return conjugate_gradients(np.vstack([x, extra]), np.vstack([y, np.zeros((P, M))]), q, steps)
 
 
 def conjugate_gradients(x, y, q, steps):
@@ -246,6 +301,16 @@ CASES = [
         lambda *a: preconditioned(*a, np.diag([0.1, 0.2, 0.3, 0]), np.array([[1, 2], [3, 4]]), 2),
     ),
     (GradientDescentPlusPlus(0.2, 0.1, steps=4), lambda *a: plus_plus(*a, 0.2, 0.1, 4)),
+    (LayeredGradientDescent([0.3, -0.1, 0.5]), lambda *a: layered(*a, [0.3, -0.1, 0.5])),
+    (
+        LayeredGradientDescentPlusPlus([0.3, 0.1, 0.2], [0.2, 0.05]),
+        lambda *a: layered_plus_plus(*a, [0.3, 0.1, 0.2], [0.2, 0.05]),
+    ),
+    (RidgeGradientDescent(0.2, 0.7, steps=5), lambda *a: decayed(*a, 0.2, 0.7, 5)),
+    (AdaptiveGradientDescent(steps=4), lambda *a: adaptive(*a, 4)),
+    (JacobiGradientDescent(0.4, steps=5), lambda *a: jacobi(*a, 0.4, 5)),
+    (RidgeConjugateGradients(0.7, 1), lambda *a: towards_ridge(*a, 0.7, 1)),
+    (RidgeConjugateGradients(0.7, 2), lambda *a: towards_ridge(*a, 0.7, 2)),
     (Newton(0.9, steps=0), lambda *a: newton(*a, 0.9, 0)),
     (Newton(0.9, steps=3), lambda *a: newton(*a, 0.9, 3)),
     (ConjugateGradients(1), lambda *a: conjugate_gradients(*a, 1)),

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 from mesascope.learners import (
+    AdaptiveGradientDescent,
     Average,
     Chebyshev,
     ConjugateGradients,
     DirichletPosterior,
     GradientDescent,
     GradientDescentPlusPlus,
+    JacobiGradientDescent,
     KalmanFilter,
     KernelSmoother,
     Lasso,
     LastToken,
+    LayeredGradientDescent,
+    LayeredGradientDescentPlusPlus,
     LeastSquares,
     Memorizing,
     Momentum,
@@ -27,6 +31,8 @@ from mesascope.learners import (
     PreconditionedGradientDescent,
     RecursiveLeastSquares,
     Ridge,
+    RidgeConjugateGradients,
+    RidgeGradientDescent,
     Zero,
     predictions,
     prompt_examples,
@@ -67,6 +73,15 @@ def equal(one, other, data, tolerance=1e-11, lengths=slice(None)):
         (GradientDescent(0.2, steps=4), GradientDescentPlusPlus(0.2, 0.0, steps=4)),
         (GradientDescent(0.2, steps=4), Chebyshev(5.0, 5.0, steps=4)),
         (GradientDescent(0.2, steps=4), PreconditionedGradientDescent([0.2] * P, steps=4)),
+        (GradientDescent(0.2, steps=4), LayeredGradientDescent([0.2] * 4)),
+        (GradientDescent(0.2, steps=4), RidgeGradientDescent(0.2, 0.0, steps=4)),
+        (GradientDescentPlusPlus(0.2, 0.1, steps=3), LayeredGradientDescentPlusPlus([0.2] * 3, [0.1] * 2)),
+        (LayeredGradientDescent([0.2, 0.5]), LayeredGradientDescentPlusPlus([0.2, 0.5], [0.0])),
+        (LayeredGradientDescent([0.5, 0.2]), LayeredGradientDescent([0.2, 0.5])),
+        # two steps of .5 and 1: f = 1.5 − .5 s, as two steps of 1/√2 with this momentum
+        (LayeredGradientDescent([0.5, 1.0]), Momentum(0.5**0.5, 1.5 * 2**0.5 - 2, steps=2)),
+        (ConjugateGradients(2), RidgeConjugateGradients(0.0, 2)),
+        (Ridge(0.6), RidgeConjugateGradients(0.6, P)),
         (GradientDescent(0.2), Momentum(0.2, 0.7, steps=1)),
         (GradientDescent(0.2), Nesterov(0.2, 0.7, steps=1)),
         (GradientDescent(0.2), GradientDescentPlusPlus(0.2, 0.7, steps=1)),
@@ -87,6 +102,10 @@ def equal(one, other, data, tolerance=1e-11, lengths=slice(None)):
 )
 def test_special_cases(special, general):
     equal(special, general, draw())
+
+
+def test_jacobi_steps_converge_to_least_squares_where_that_is_unique():
+    equal(JacobiGradientDescent(0.4, 1500), LEAST_SQUARES, draw(), 1e-8, slice(P + 1, None))
 
 
 def test_a_diagonal_is_the_matrix_with_that_diagonal():
@@ -112,6 +131,7 @@ def test_signs_can_be_moved_between_the_two_maps():
         Momentum(0.4, 0.7, steps=300),
         Nesterov(0.4, 0.7, steps=300),
         Chebyshev(0.1, 2.5, steps=150),
+        AdaptiveGradientDescent(300),
         Newton(1.0, steps=20),
         ConjugateGradients(P),
         ConjugateGradients(10 * P),

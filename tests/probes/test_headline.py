@@ -116,12 +116,12 @@ def evidence():
 )
 def test_a_learner_is_its_special_case_and_never_loses_to_it(name, evidence):
     fitter = fitters(POOL)[name]
-    special, values = fitter.kind.fitting.extends
-    simple = fitters(POOL)[special].build(np.zeros(2), 3)
-    same = fitter.kind(**simple.hyperparameters | dict(values))
-    data = evidence.problems.x, evidence.problems.y, evidence.problems.queries
-    np.testing.assert_allclose(predictions(same, *data), predictions(simple, *data), atol=1e-9)
+    special, _ = fitter.kind.fitting.extends
     fitted = fitters(POOL)[special].fit([evidence])
+    same = fitter.like(fitted.learner)
+    assert same is not None
+    data = evidence.problems.x, evidence.problems.y, evidence.problems.queries
+    np.testing.assert_allclose(predictions(same, *data), predictions(fitted.learner, *data), atol=1e-9)
     stuck = Fitted(fitter.kind.example(), np.inf)
     better = with_special_cases({special: fitted, name: stuck}, fitters(POOL), [evidence])[name]
     assert better.cost <= fitted.cost * (1 + 1e-9) + 1e-15

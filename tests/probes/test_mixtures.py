@@ -187,6 +187,13 @@ def test_weights_beyond_0_and_1_make_no_mixture():
     assert (answer.verdict, answer.mixtures) == ("none", ())
 
 
+def test_a_learner_out_of_scale_is_no_part():
+    """A step of size 30 with the weight 0.02 only amplifies what ridge regression answers."""
+    model = planted([Ridge(0.3), GradientDescent(30.0, 1)], [0.98, 0.02])
+    answer = asked(model, learners=["ridge", "gradient-descent"], parts=2)
+    assert (answer.verdict, answer.mixtures) == ("none", ())
+
+
 def test_learners_that_predict_the_same_have_no_weights_of_their_own():
     """Ridge regression and the posterior mean are one function, so that any weights fit."""
     known, problems = fitters(PROCESS), draw_problems(PROCESS, TASK, 60, named_key(0, "flat"))

@@ -96,7 +96,9 @@ def test_learners_of_pools_of_symbols_need_one():
     assert set(learners_for(SMALL[URNS])) - set(learners_for(URNS)) == of_pool
     assert set(learners_for(SMALL[CHAINS])) - set(learners_for(CHAINS)) == of_pool
     large = ms.SymbolPool(URNS, tasks=ms.SymbolPool.max_compared + 1)
-    for process in (URNS, ms.MarkovTree("chain", 2, 1), large):
+    with pytest.raises(ValueError, match="this pool of 4097 tasks is too large: at most 4096 are compared"):
+        asked(UnigramPosterior(1.0), large)
+    for process in (URNS, ms.MarkovTree("chain", 2, 1)):
         lacks = f"needs the probabilities of tasks, and {type(process).__name__} has none"
         fix = "use SymbolPool, of at most 4096 tasks"
         with pytest.raises(ValueError, match=f"'memorizing-symbols' {lacks}: {fix}; remove it"):

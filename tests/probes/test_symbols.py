@@ -8,9 +8,12 @@ import pytest
 
 import mesascope as ms
 from mesascope.core import named_key
+from mesascope.learners import DirichletPosterior, Retrieval, predictions
 from mesascope.probes import answers, draw_problems, identify, implicit_weights, sensitivities
+from mesascope.probes._evidence import Evidence
 from mesascope.probes._fitters import learners_for
 from mesascope.probes._settings import SymbolSetting
+from mesascope.probes._symbol_distances import symbol_distances
 from mesascope.specs import known_kinds
 
 STATES, LENGTH = 3, 10
@@ -152,3 +155,27 @@ def test_symbols_are_replaced_with_the_given_probability():
     independent = np.asarray(SymbolSetting(1.0).changed(sample, key))
     together = np.mean(independent[:, 1:] == independent[:, :-1])
     assert together == pytest.approx((marginal**2).sum(), abs=5 / np.sqrt(sample.size))
+
+
+def test_distances_of_probabilities_are_those_of_their_definitions():
+    """Excess cross-entropy and total variation, summed over tasks, numbers of examples and symbols in loops."""
+    problems = draw_problems(ms.MarkovChains(symbols=3), ms.NextToken(6), 40, named_key(0, "distances"))
+    learners = [DirichletPosterior(0.5), Retrieval(0.1), Retrieval(0.0)]
+    model, one, other = (
+        np.asarray(predictions(learner, problems.x, problems.y, problems.queries))
+        for learner in (DirichletPosterior(1.0), *learners[:2])
+    )
+    found = symbol_distances(learners, Evidence(problems, model), 0.95, 0)
+    for given, distances in zip((one, other), found, strict=False):
+        nats = half = 0.0
+        for task in range(40):
+            for n, weight in enumerate(problems.weights):
+                for f, g in zip(model[task, n], given[task, n], strict=True):
+                    if weight > 0:
+                        nats += weight * f * np.log(f / g) / 40
+                        half += weight * abs(f - g) / 80
+        assert distances.excess_cross_entropy == pytest.approx(nats, rel=1e-10)
+        assert distances.total_variation == pytest.approx(half, rel=1e-10)
+        assert distances.excess_interval[0] < nats < distances.excess_interval[1]
+        assert distances.variation_interval[0] < half < distances.variation_interval[1]
+    assert found[2].excess_cross_entropy == np.inf and found[2].total_variation < 1

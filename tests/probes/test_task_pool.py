@@ -94,3 +94,40 @@ def test_they_need_a_pool():
         match="'memorizing' needs the weights of tasks, and LinearRegression has none: use TaskPool, of at most 4096",
     ):
         identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100, learners=["memorizing"])
+
+
+@pytest.mark.parametrize(
+    ("pool", "learner", "message"),
+    [
+        (
+            ms.TaskPool(PROCESS, tasks=5000),
+            "memorizing",
+            "this pool of 5000 tasks is too large: at most 4096",
+        ),
+        (
+            ms.TaskPool(ms.NonlinearRegression(PROCESS.dim, ms.TwoLayerReLU(2)), tasks=3),
+            "memorizing",
+            "a pool of NonlinearRegression has none: take a pool of another process",
+        ),
+        (
+            ms.TaskPool(PROCESS, tasks=3),
+            "generalizing",
+            "is what several learners do; name ridge or posterior-mean",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_says_why(pool, learner, message):
+    with pytest.raises(ValueError, match=message):
+        identify(lambda x, y: 0 * y[:, 0], pool, TASK, tasks=100, learners=[learner])
+
+
+def test_a_model_on_a_large_pool_of_few_dimensions_may_do_either():
+    """4096 tasks on a line: the posterior over them is nearer to that of their prior than answers of one decimal tell."""
+    pool = ms.TaskPool(ms.LinearRegression(1, noise=0.5), tasks=4096)
+
+    def rounded(x, y):
+        padded = np.concatenate([y, np.zeros((len(y), 1))], 1)
+        return np.round(np.asarray(predictions(Ridge(0.25), *prompt_examples(x, padded)))[:, -1, 0], 1)
+
+    answer = identify(rounded, pool, TASK, tasks=100, interface="context", learners=["ridge", "memorizing"])
+    assert (answer.verdict, set(answer.candidates)) == ("ambiguous", {"ridge", "memorizing"})

@@ -190,10 +190,10 @@ def test_mixture_draws_whole_tokens_from_one_part():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([],), ValueError, "an empty list"),
+        (([],), ValueError, "are empty"),
         ((np.zeros((0, 3)),), ValueError, "empty"),
         (([1.0, np.nan],), ValueError, r"samples\[1\] must be finite"),
-        ((np.array([1.0, np.nan]),), ValueError, r"entry \(1,\) is nan; remove it"),
+        ((np.array([1.0, np.nan]),), ValueError, r"entry \(1,\) is nan; change it"),
         (([[1.0, 2.0], [np.inf, 0.0]],), ValueError, r"samples\[1\]\[0\] must be finite"),
         ((1.0,), TypeError, "must be a list of numbers, got 1.0"),
         ((np.array(1.0),), ValueError, r"must have shape \(n,\) or \(n, d\), got \(\)"),

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from mesascope.core import named_key
-from mesascope.processes import LinearRegression, NonlinearRegression, RandomFeatures, TaskPool, TwoLayerReLU
+from mesascope.processes import (
+    Gaussian,
+    LinearRegression,
+    NonlinearRegression,
+    OrthogonalAR,
+    OrthonormalFeatures,
+    RandomFeatures,
+    TaskPool,
+    TwoLayerReLU,
+)
 from mesascope.processes._task_moments import gaussian_moments, pool_moments, sphere_moments
 from mesascope.specs import specification
 
@@ -104,8 +113,17 @@ def test_a_sphere_has_no_sparse_tasks():
         ({"tasks": 3, "vectors": [[1, 2, 3]]}, "got tasks and vectors"),
         ({"vectors": [[1, 2]]}, r"vectors must have shape \(K, 3\), a row for each task, got \(1, 2\)"),
         ({"vectors": [1, 2, 3]}, r"got \(3,\)"),
+        ({"vectors": []}, r"are empty \(shape \(0,\)\): give at least one"),
         ({"vectors": [[1, 2, float("nan")]]}, "vectors.*finite"),
-        ({"process": "orthogonal-ar", "tasks": 2}, "process"),
+        ({"vectors": np.array([[1, 2, np.nan]])}, r"must be finite.*entry \(0, 2\) is nan; change it"),
+        (
+            {"vectors": np.array([[1, 1e200, 0]])},
+            r"at most 1e\+50 in size, entry \(0, 1\) is 1e\+200; change it",
+        ),
+        (
+            {"process": OrthogonalAR(Gaussian(1.0), 3), "tasks": 2},
+            "process must be a TaskProcess and no pool",
+        ),
         ({"process": TaskPool(PROCESS, tasks=2), "tasks": 2}, "must be a TaskProcess"),
         (
             {"process": NonlinearRegression(3, TwoLayerReLU(2)), "vectors": [[1, 2, 3]]},
@@ -121,3 +139,14 @@ def test_refusals(fields, message):
 def test_a_pool_beyond_memory_is_refused_before_it_is_drawn():
     with pytest.raises(ValueError, match=r"tasks: must take at most 2 GiB, 10000000 tasks take 7\.5; give"):
         _ = TaskPool(LinearRegression(100), tasks=10**7).table
+
+
+def test_a_pool_of_labels_of_features():
+    """The label of feature k is entry k of one of the tasks."""
+    pool = TaskPool(OrthonormalFeatures(3, dim=4), tasks=2, seed=1)
+    x, y = pool.sample(jax.random.key(0), 5, 40)
+    table, features = np.asarray(pool.table), np.asarray(x).argmax(-1)
+    assert table.shape == (2, 4)
+    same = np.abs(table[:, features] - np.asarray(y)[None]).max(-1) == 0  # (tasks, prompts)
+    np.testing.assert_array_equal(same.sum(0), 1)
+    assert 0 < same[0].sum() < 40

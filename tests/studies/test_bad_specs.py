@@ -72,7 +72,7 @@ LAWS = [
     ({"kind": "constant"}, "law.value: missing; add it"),
     ({"kind": "empirical"}, "law: needs either samples or file"),
     ({"kind": "empirical", "samples": [1], "file": "a.csv"}, "law: needs either samples or file, not both"),
-    ({"kind": "empirical", "samples": []}, "law.samples: must be a list of numbers, got an empty list"),
+    ({"kind": "empirical", "samples": []}, "law.samples: are empty (shape (0,)): give at least one"),
     ({"kind": "empirical", "samples": [[1, 2], [3]]}, "law.samples[1]: has 1 numbers, but row 0 has 2"),
     ({"kind": "empirical", "samples": [[1, 2], [3, NAN]]}, "law.samples[1][1]: must be finite"),
     ({"kind": "empirical", "samples": [1, 2], "joint": True}, "law.joint: needs samples of shape"),

@@ -5,11 +5,12 @@ from math import inf
 import jax
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from mesascope.core import named_key
 from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
 from mesascope.objectives import population_loss
-from mesascope.processes import FewShot, LinearRegression, TaskPool
+from mesascope.processes import FewShot, LinearRegression, NoiseRange, TaskPool, Uniform
 from mesascope.theory import lu2024
 
 
@@ -17,8 +18,8 @@ def process(dim, noise):
     return LinearRegression(dim, covariance=np.eye(dim) / dim, prior="sphere", noise=noise)
 
 
-def features(of, examples, noise):
-    return lu2024.features(of.weight_moments(np.eye(of.dim) / of.dim), examples, noise**2)
+def features(of, examples):
+    return lu2024.features(of, FewShot(examples))
 
 
 def model(gamma):
@@ -95,12 +96,44 @@ def _fitted_error(dim, alpha, kappa, noise, prompts, seed, on_pool=False):
     f = np.column_stack([summed, (y[:, :-1] ** 2).mean(1)])
     rows = np.einsum("bi,bj->bij", x[:, -1], f).reshape(prompts, -1)
     gamma = np.linalg.lstsq(rows, y[:, -1], rcond=None)[0].reshape(dim, dim + 1)
-    return features(pool if on_pool else process(dim, noise), alpha * dim, noise).error(gamma)
+    return features(pool if on_pool else process(dim, noise), alpha * dim).error(gamma)
 
 
 def test_small_pools_cost_no_digits():
-    # one task for infinitely many dimensions: nothing is learned
+    # few tasks for infinitely many dimensions: nothing is learned, and on them everything
     assert lu2024.fresh_error(2.0, 1e-200, 0.25) == pytest.approx(1.25, rel=1e-15)
+    assert lu2024.fresh_error(2.0, 0, 0.25) == pytest.approx(1.25, rel=1e-15)
+    assert lu2024.pool_error(2.0, 0, 0.25) == pytest.approx(0.25, rel=1e-15)
+    for tau in (0.5, 3.0):
+        for error in (lu2024.fresh_error, lu2024.pool_error):
+            assert error(2.0, 0, 0.25, tau) == pytest.approx(error(2.0, 1e-9, 0.25, tau), rel=1e-7)
+
+
+@pytest.mark.parametrize("tau", [0.2, 0.7, 1.5, 100.0])
+@pytest.mark.parametrize(("alpha", "kappa", "rho"), [(1, 1, 0.1), (0.5, 0.3, 0.25), (3, 2.5, 0.0)])
+def test_the_error_of_few_prompts_is_that_of_the_equivalent_ridge(alpha, kappa, rho, tau):
+    r"""Least squares is a ridge λ with mean (r + x)/(r + x + λ) = τ over the spectrum, or 0, and the noise that it fits.
+
+    The spectrum r is that of Marchenko and Pastur; means over it by the trapezoidal rule in an angle.
+    """
+    x, width = (1 + rho) / alpha, kappa**-0.5
+    angle = (np.arange(4000) + 0.5) * np.pi / 4000
+    r = 1 + width**2 + 2 * width * np.cos(angle)
+    density = 2 * np.sin(angle) ** 2 / r / len(r)
+    r, density = np.append(r, 0), np.append(density, max(0, 1 - kappa))
+    assert density.sum() == pytest.approx(1, rel=1e-12)
+    rates = r + x
+    ridge = 0.0
+    if tau < 1:
+        ridge = brentq(lambda one: density @ (rates / (rates + one)) - tau, 0, 1e6, xtol=1e-14)
+    g = r / (rates + ridge)
+    of_mean = rho + 1 + density @ ((1 + x) * g**2 - 2 * g)
+    mean_on_pool = rho + density @ (r - 2 * g * r + rates * g**2)
+    fitted_noise = density @ (rates / (rates + ridge)) ** 2 / tau
+    on_pool = mean_on_pool / (1 - fitted_noise)
+    expected = of_mean + (1 + x) / tau * on_pool * (density @ (rates / (rates + ridge) ** 2))
+    assert lu2024.pool_error(alpha, kappa, rho, tau) == pytest.approx(on_pool, rel=1e-11)
+    assert lu2024.fresh_error(alpha, kappa, rho, tau) == pytest.approx(expected, rel=1e-11)
 
 
 def test_the_error_diverges_at_as_many_prompts_as_weights():
@@ -110,39 +143,54 @@ def test_the_error_diverges_at_as_many_prompts_as_weights():
         lu2024.fresh_error(1, 1, 0.1, 1.0)
 
 
-def test_the_minimum_is_critical_and_has_the_loss_of_the_exact_engine():
-    noise, task = 0.5, FewShot(6)
-    pool = TaskPool(process(3, noise), tasks=4)
-    found = features(pool, 6, noise)
+@pytest.mark.parametrize("covariance", [np.eye(3) / 3, [[1, 0.2, 0], [0.2, 0.5, 0.1], [0, 0.1, 2]]])
+def test_the_minimum_is_critical_and_has_the_loss_of_the_exact_engine(covariance):
+    task = FewShot(6)
+    base = LinearRegression(3, covariance=covariance, prior="sphere", noise=0.5)
+    pool = TaskPool(base, tasks=4)
+    found = features(pool, 6)
     best = model(found.minimum)
     loss, slope = jax.value_and_grad(lambda one: population_loss(one, pool, task).value)(best)
     assert 2 * float(loss) == pytest.approx(found.error(found.minimum), rel=1e-12)
     # Γ is all of the key-query matrix that reaches the prediction; the reduced problem fixes the other matrix
     assert float(abs(slope.network.layers[0].w_kq).max()) < 1e-12
     assert float(abs(slope.network.layers[0].w_pv).max()) > 1e-4  # so the whole layer has a lower minimum
-    fresh = features(pool.process, 6, noise)
+    fresh = features(base, 6)
     assert 2 * float(population_loss(best, pool.process, task).value) == pytest.approx(
         fresh.error(found.minimum), rel=1e-12
     )
 
 
-def test_feature_moments_are_those_of_samples():
+def test_numbers_of_examples_are_averaged_with_their_weights():
+    """The layer divides by the number of examples, so that its features are those of every number."""
+    pool, task = TaskPool(process(3, 0.5), tasks=4), FewShot(4, {0: 1, 2: 3, 4: 0.5})
+    found = lu2024.features(pool, task)
+    best = model(found.minimum)
+    loss, slope = jax.value_and_grad(lambda one: population_loss(one, pool, task).value)(best)
+    assert 2 * float(loss) / 4.5 == pytest.approx(found.error(found.minimum), rel=1e-12)
+    assert float(abs(slope.network.layers[0].w_kq).max()) < 1e-12
+
+
+@pytest.mark.parametrize("covariance", [np.eye(3) / 3, np.diag([0.2, 1, 3])])
+def test_feature_moments_are_those_of_samples(covariance):
     dim, ell, noise, count = 3, 5, 0.7, 100_000
-    pool = TaskPool(process(dim, noise), tasks=2)
+    pool = TaskPool(LinearRegression(3, covariance=covariance, prior="sphere", noise=noise), tasks=2)
     x, y = map(np.asarray, pool.sample(named_key(0, "features"), ell, count))
     f = np.column_stack([dim / ell * np.einsum("bn,bnd->bd", y[:, :-1], x[:, :-1]), (y[:, :-1] ** 2).mean(1)])
-    found = features(pool, ell, noise)
+    found = features(pool, ell)
     for sampled, exact in (
         (np.einsum("bi,bj->bij", f, f), found.gram),
-        (dim * y[:, -1, None, None] * np.einsum("bi,bj->bij", x[:, -1], f), found.cross),
+        (y[:, -1, None, None] * np.einsum("bi,bj->bij", x[:, -1], f), covariance @ found.cross),
         (y[:, -1] ** 2, found.power),
     ):
         error = sampled.std(0) / count**0.5
         assert (np.abs(sampled.mean(0) - exact) < 4 * error).all()
 
 
-def test_ridge_minimizes_its_objective():
-    found = features(TaskPool(process(3, 0.5), tasks=2), 4, 0.5)
+@pytest.mark.parametrize("covariance", [np.eye(3) / 3, np.diag([0.2, 1, 3])])
+def test_ridge_minimizes_its_objective(covariance):
+    base = LinearRegression(3, covariance=covariance, prior="sphere", noise=0.5)
+    found = features(TaskPool(base, tasks=2), 4)
 
     def objective(gamma):
         return found.error(gamma) + 0.3 / 3 * np.sum(gamma**2)
@@ -195,7 +243,7 @@ def test_without_a_penalty_fewer_prompts_than_weights_give_the_least_norm():
 
 def test_many_prompts_give_the_exact_minimum():
     """The error of the fitted layer is above the least by p/n to first order: here 12/20000 of it, and at most twice that."""
-    exact = features(process(3, 0.3**0.5), 4, 0.3**0.5)
+    exact = features(process(3, 0.3**0.5), 4)
     gamma = lu2024.fitted(*lu2024.prompt_features(*drawn(3, 20_000, 0.3)), 1e-8)
     best = exact.error(exact.minimum)
     assert 0 < exact.error(gamma) - best < 2 * 12 / 20_000 * best
@@ -214,8 +262,8 @@ def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
     gaps = []
     for dim in (16, 64):
         pools = [TaskPool(process(dim, noise), tasks=int(kappa * dim), seed=seed) for seed in range(20)]
-        fresh = features(pools[0].process, int(alpha * dim), noise)
-        errors = [fresh.error(features(pool, int(alpha * dim), noise).minimum) for pool in pools]
+        fresh = features(pools[0].process, int(alpha * dim))
+        errors = [fresh.error(features(pool, int(alpha * dim)).minimum) for pool in pools]
         gaps.append(np.mean(errors) - lu2024.fresh_error(alpha, kappa, noise**2))
     # four times the dimension: a quarter of the gap, which 20 pools know to a fifth
     assert gaps[1] / gaps[0] == pytest.approx(1 / 4, abs=0.1)
@@ -226,10 +274,12 @@ def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
     [
         (lambda: lu2024.resolvent(0, 1), "x must be"),
         (lambda: lu2024.fresh_error(0, 1, 0.1), "alpha must be"),
-        (lambda: lu2024.fresh_error(1, -1, 0.1), "kappa must be"),
+        (lambda: lu2024.fresh_error(1, -1, 0.1), "kappa must not be negative"),
         (lambda: lu2024.fresh_error(1, 1, -0.1), "noise_variance must"),
-        (lambda: lu2024.features(np.eye(2), 3, 0.1), "weight_moments must have shape"),
-        (lambda: lu2024.features(np.eye(5), 0, 0.1), "examples must be at least 1"),
+        (lambda: lu2024.features(np.eye(2), FewShot(3)), "process must be LinearRegression or a TaskPool"),
+        (lambda: lu2024.features(process(2, 0.1), 3), "task must be FewShot, got int"),
+        (lambda: lu2024.features(LinearRegression(2, law=Uniform(1.0)), FewShot(3)), "Gaussian inputs"),
+        (lambda: lu2024.features(LinearRegression(2, noise=NoiseRange(1)), FewShot(3)), "one noise"),
         (lambda: lu2024.layer(np.eye(3)), "gamma must have shape"),
     ],
 )
@@ -252,16 +302,18 @@ def test_the_limit_has_the_digits_that_it_promises_where_eigenvalues_come_near_z
         assert found == pytest.approx(lu2024.fresh_error(alpha, 1, 0.25), rel=error)
 
 
-def test_the_flow_solves_its_equation():
-    pool = TaskPool(process(4, 0.5), tasks=3)
-    these = features(pool, 6, 0.5)
+@pytest.mark.parametrize("scale", [[1, 1, 1, 1], [0.5, 2, 1, 3]])
+def test_the_flow_solves_its_equation(scale):
+    covariance = np.diag(scale) / 4
+    pool = TaskPool(LinearRegression(4, covariance=covariance, prior="sphere", noise=0.5), tasks=3)
+    these = features(pool, 6)
     times = np.array([0.0, 0.3, 2.0])
     gamma, integrated = np.zeros_like(these.cross), []
     for step in range(20_001):  # the midpoint rule with steps of 1e-4 leaves an error below 1e-7
         if step in (0, 3000, 20_000):
             integrated.append(gamma)
-        half = gamma + 1e-4 / 2 * (these.cross - gamma @ these.gram)
-        gamma = gamma + 1e-4 * (these.cross - half @ these.gram)
+        half = gamma + 1e-4 / 2 * 4 * covariance @ (these.cross - gamma @ these.gram)
+        gamma = gamma + 1e-4 * 4 * covariance @ (these.cross - half @ these.gram)
     found = these.after(times)
     assert found.shape == (3, 4, 5)
     np.testing.assert_allclose(found, integrated, atol=1e-7)
@@ -270,11 +322,20 @@ def test_the_flow_solves_its_equation():
     assert these.error(found)[1] == pytest.approx(these.error(found[1]), rel=1e-14)
 
 
+@pytest.mark.parametrize("dim", [8, 20])
+def test_a_flow_on_one_task_without_noise_ends_though_its_features_are_dependent(dim):
+    """The sum of squared labels is |w|²/d times the rest: F has an eigenvalue 0, which rounding makes ±1e-16."""
+    for seed in range(4):
+        these = features(TaskPool(process(dim, 0.0), tasks=1, seed=seed), 16)
+        for time in (1e3, 1e18, inf):
+            assert these.error(these.after(time)) == pytest.approx(these.error(these.minimum), abs=1e-12)
+
+
 def test_without_squares_the_flow_comes_to_the_limit():
     dim, alpha, kappa, noise, times = 120, 1, 0.5, 0.5, np.array([0.2, 1.0, inf])
-    fresh = features(process(dim, noise), alpha * dim, noise).without_squares
+    fresh = features(process(dim, noise), alpha * dim).without_squares
     pools = [TaskPool(process(dim, noise), tasks=int(kappa * dim), seed=seed) for seed in range(6)]
-    trained = [features(pool, alpha * dim, noise).without_squares for pool in pools]
+    trained = [features(pool, alpha * dim).without_squares for pool in pools]
     errors = np.mean([fresh.error(one.after(times)) for one in trained], 0)
     on_pool = np.mean([one.error(one.after(times)) for one in trained], 0)
     limits = lu2024.flow_errors(alpha, kappa, noise**2, times)
@@ -309,7 +370,7 @@ def test_a_border_exists_only_for_fewer_tasks_than_dimensions():
 
 
 def test_times_before_the_start_are_refused():
-    these = features(TaskPool(process(3, 0.5), tasks=2), 4, 0.5)
+    these = features(TaskPool(process(3, 0.5), tasks=2), 4)
     for time in (-1.0, np.nan):
         with pytest.raises(ValueError, match="times must be at least 0"):
             these.after(time)
@@ -321,8 +382,3 @@ def test_times_before_the_start_are_refused():
 def test_numbers_beyond_those_of_doubles_are_refused(value):
     with pytest.raises(ValueError, match="alpha must lie between 1e-50 and 1e50"):
         lu2024.fresh_error(value, 0.5, 0.25)
-
-
-def test_moments_for_another_covariance_are_refused():
-    with pytest.raises(ValueError, match="inputs of covariance I/d"):
-        lu2024.features(process(3, 0.5).weight_moments(np.eye(3)), 4, 0.25)

@@ -94,3 +94,13 @@ def test_the_threshold_is_where_the_difference_changes_its_sign():
 def test_no_overflow_for_tasks_that_are_far_off():
     x, y = np.ones((3, 1)), np.array([1.0, 1.0, 1.0])
     assert theory.dmmse([[1.0], [1e3]], x, y, 1e-4)[1:] == pytest.approx([1, 1])
+
+
+def test_tasks_summed_in_pieces_give_what_all_at_once_give(prompts, monkeypatch):
+    """Pieces of one and of three tasks; the likeliest task is in the first, a middle or the last piece."""
+    pool, x, y = prompts
+    whole = theory.dmmse(pool, x, y, VARIANCE)
+    for numbers in (1, 3 * y.size):
+        monkeypatch.setattr(theory, "_AT_ONCE", numbers)
+        for order in (slice(None), slice(None, None, -1)):
+            np.testing.assert_allclose(theory.dmmse(pool[order], x, y, VARIANCE), whole, rtol=1e-12)

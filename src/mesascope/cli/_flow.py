@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ._model_results import print_sizes, print_test_loss, with_error
 from ._output import (
     DONE,
     FAILED,
     INTERRUPTED,
     compute_in_64_bits,
     in_file,
-    matrix_lines,
     print_headline,
     print_json,
+    print_matrices,
     progress,
     progress_bar,
     results,
@@ -22,8 +23,10 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from mesascope.processes import Task
-    from mesascope.studies import FlowResult
+    from mesascope.studies import FlowResult, ModelFlowResult
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,18 @@ class Flow(PluginOption):
     """Follow gradient flow or gradient descent from given initial weights."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
-    """TOML or JSON file with law, dim, horizon, init; - reads standard input."""
+    """TOML or JSON file: law, dim, horizon, init, or process and model; - reads standard input."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: w_kq, w_pv, loss, product, limit_product, gradient_norm,
-    converged, time, steps, result, message."""
+    """Print one JSON object: loss, gradient_norm, converged, time, steps, result, message, and w_kq, w_pv, product,
+    limit_product, limit_reason, or of a model standard_error, test_loss, test_standard_error, weights."""
 
     def run(self) -> int:
         """Solve and print; return the exit status."""
         from mesascope.core import Progress
-        from mesascope.studies import FlowSpec, read_spec
+        from mesascope.studies import flow_spec, read_spec
 
         with in_file(self.spec):
-            spec = read_spec(self.spec, FlowSpec)
+            spec = read_spec(self.spec, flow_spec)
             compute_in_64_bits()
             with progress_bar(progress()) as show:
                 # They take minutes where the loss is sampled.
@@ -51,32 +54,43 @@ class Flow(PluginOption):
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result, spec.data()[1])
+            _print(result, spec.task)
         if result.succeeded:
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
 
 
-def _print(result: "FlowResult", task: "Task") -> None:
+def _print(result: "FlowResult | ModelFlowResult", task: "Task") -> None:
+    from mesascope.studies import FlowResult
+
     console = results()
     style = "bold green" if result.succeeded else "bold red"
     print_headline(console, result.result, style, f": {result.message}")
+    error = 0.0 if isinstance(result, FlowResult) else result.standard_error
     lines = {
         "time": f"{result.time:.8g}",
         "steps": str(result.steps),
-        "loss": task.loss_text(f"{result.loss:.15g}"),
+        "loss": task.loss_text(with_error(result.loss, error)),
         "gradient norm": f"{result.gradient_norm:.3e}",
-        "a_j b_j": _products(result.product),
-        "theory": (f"{result.limit_product:.15g}  " if result.limit_product is not None else "")
-        + f"({result.limit_reason})",
     }
     for name, value in lines.items():
         console.print(f"{name:14}{value}", markup=False)
-    for name in ("w_kq", "w_pv"):
-        console.print(name, style="bold")
-        for line in matrix_lines(getattr(result, name)):
-            console.print(line, markup=False)
+    if isinstance(result, FlowResult):
+        _print_linear_attention(console, result)
+    else:
+        print_test_loss(console, result)
+        print_sizes(console, "weights", result.weights)
+
+
+def _print_linear_attention(console: "Console", result: "FlowResult") -> None:
+    limit = f"{result.limit_product:.15g}  " if result.limit_product is not None else ""
+    for name, value in {
+        "a_j b_j": _products(result.product),
+        "theory": f"{limit}({result.limit_reason})",
+    }.items():
+        console.print(f"{name:14}{value}", markup=False)
+    print_matrices(console, {"w_kq": result.w_kq, "w_pv": result.w_pv})
 
 
 def _products(products: list[float]) -> str:

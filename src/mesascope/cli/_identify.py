@@ -152,11 +152,17 @@ def _print(record: "IdentificationRecord") -> None:
     table.add_column("learner")
     table.add_column("distance", justify="right", no_wrap=True)
     table.add_column(f"{100 * record.level:g} % interval", no_wrap=True)
+    symbols = any(entry.of_symbols for entry in record.ranking)
+    for heading in ("nats", "variation") if symbols else ():
+        table.add_column(heading, justify="right", no_wrap=True)
     for entry in record.ranking:
         name = Text(entry.learner, style="bold" if entry.learner in record.candidates else "")
         low, high = entry.interval
         distance = "diverges" if entry.diverges else f"{entry.distance:.3g}"
-        table.add_row(Text.assemble(name, _hyperparameters(entry)), distance, f"{low:.2g} … {high:.2g}")
+        more = entry.of_symbols
+        others = (f"{more.excess_cross_entropy:.2g}", f"{more.total_variation:.2g}") if more else ()
+        interval = f"{low:.2g} … {high:.2g}"
+        table.add_row(Text.assemble(name, _hyperparameters(entry)), distance, interval, *others)
     console.print()
     console.print(table)
     console.print()
@@ -171,6 +177,10 @@ def _hyperparameters(entry: "RankedRecord") -> str:
 
 
 def _short(value: Any) -> str:
+    from mesascope.records import is_short
+
     if not isinstance(value, list):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if is_short(value):
+        return f"[{', '.join(map(_short, value))}]"
     return f"{len(value)}×{len(value[0])} matrix" if isinstance(value[0], list) else f"{len(value)} numbers"

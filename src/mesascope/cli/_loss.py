@@ -5,13 +5,14 @@ from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ._model_results import print_sizes, print_test_loss, with_error
 from ._output import (
     DONE,
     FAILED,
     compute_in_64_bits,
     in_file,
-    matrix_lines,
     print_json,
+    print_matrices,
     results,
     say,
 )
@@ -20,31 +21,36 @@ from ._plugin import PluginOption
 
 @dataclass(frozen=True)
 class Loss(PluginOption):
-    """Compute the population loss of given weights, and its gradient."""
+    """Compute the population loss of given weights or of a model, and its gradient."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
-    """TOML or JSON file with law, dim, horizon, w_kq, w_pv; - reads standard input."""
+    """TOML or JSON file: law, dim, horizon, w_kq, w_pv, or process and model; - reads standard input."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: loss, standard_error, grad_w_kq, grad_w_pv."""
+    """Print one JSON object: loss, standard_error, grad_w_kq, grad_w_pv, or the gradient of a model."""
 
     def run(self) -> int:
         """Compute and print; return the exit status."""
-        from mesascope.studies import LossSpec, read_spec
+        from mesascope.studies import LossResult, loss_spec, read_spec
 
         with in_file(self.spec):
-            spec = read_spec(self.spec, LossSpec)
+            spec = read_spec(self.spec, loss_spec)
             compute_in_64_bits()
             result = spec.run()
         if self.json:
             print_json(result.model_dump())
         else:
             console = results()
-            error = f" ± {result.standard_error:.2g}" if result.standard_error else ""
-            console.print("loss", spec.data()[1].loss_text(f"{result.loss:.15g}{error}"))
-            for name in ("w_kq", "w_pv"):
-                console.print(f"gradient in {name}", style="bold")
-                for line in matrix_lines(getattr(result, f"grad_{name}")):
-                    console.print(line, markup=False)
+            shown = spec.task.loss_text(with_error(result.loss, result.standard_error))
+            if isinstance(result, LossResult):
+                console.print("loss", shown)
+                print_matrices(
+                    console, {"gradient in w_kq": result.grad_w_kq, "gradient in w_pv": result.grad_w_pv}
+                )
+            else:
+                console.print(f"{'loss':14}{shown}", markup=False)
+                print_test_loss(console, result)
+                console.print(f"{'gradient norm':14}{result.gradient_norm:.8g}")
+                print_sizes(console, "gradient", result.gradient)
         if result.finite:
             return DONE
         say("mesascope loss: the loss or its gradient leaves double precision; use smaller weights")

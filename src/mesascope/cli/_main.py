@@ -13,6 +13,7 @@ from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, TERMINATED, say
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _RESUMES = {
     "mesascope reproduce": "; finished claims are kept, and the same command resumes",
+    "mesascope benchmark": "; answers that were written are kept, and the same command resumes",
     "mesascope sweep": "; runs that have ended are kept, and the same command resumes",
 }
 

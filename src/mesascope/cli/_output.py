@@ -169,6 +169,14 @@ def compute_on_every_core() -> None:
             jax.config.update("jax_num_cpu_devices", cores())
 
 
+def print_matrices(console: "Console", matrices: dict[str, list[list[float]]]) -> None:
+    """Print matrices, each below its name."""
+    for name, matrix in matrices.items():
+        console.print(name, style="bold")
+        for line in matrix_lines(matrix):
+            console.print(line, markup=False)
+
+
 def matrix_lines(matrix: list[list[float]]) -> list[str]:
     """Write a matrix in aligned columns, if it fits into 80 characters; else say how to see it."""
     cells = [[f"{x:.5g}" for x in row] for row in matrix]

@@ -11,6 +11,7 @@ import tyro
 from tyro.conf import Positional, subcommand
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from ._benchmark import PARTS, BenchmarkCommand
 from ._certify import Certify
 from ._cite import Cite
 from ._claims import Claims
@@ -38,19 +39,20 @@ COMMANDS = {
     "runs": Runs,
     "report": Report,
     "kinds": Kinds,
+    "benchmark": BenchmarkCommand,
     "lab": Lab,
     "cite": Cite,
 }
 _SPECS = {
-    "loss": "LossSpec",
-    "flow": "FlowSpec",
-    "train": "TrainSpec",
-    "identify": "IdentifySpec",
-    "certify": "CertifySpec",
-    "sweep": "StudySpec",
+    "loss": {"SPEC": "LossSpec", "SPEC with a model": "ModelLossSpec"},
+    "flow": {"SPEC": "FlowSpec", "SPEC with a model": "ModelFlowSpec"},
+    "train": {"SPEC": "TrainSpec"},
+    "identify": {"SPEC": "IdentifySpec"},
+    "certify": {"SPEC": "CertifySpec"},
+    "sweep": {"SPEC": "StudySpec"},
 }
-"""Commands that read a SPEC → its class."""
-_PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}
+"""Commands that read a SPEC → what it may be, and the class whose fields help lists."""
+_PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS, "benchmark": PARTS}
 """Commands that have subcommands → these."""
 
 
@@ -141,7 +143,7 @@ def _chosen(
     return name, rest
 
 
-def _with_fields(command: type[Any], spec: str) -> str:
+def _with_fields(command: type[Any], specs: Mapping[str, str]) -> str:
     """The help of a command, with the fields of its SPEC."""
     from textwrap import fill
 
@@ -149,12 +151,14 @@ def _with_fields(command: type[Any], spec: str) -> str:
     from mesascope.report import tex_to_text
     from mesascope.specs import REQUIRED, field_help
 
-    lines = []
-    for one in field_help(getattr(studies, spec)):
-        optional = "" if one.default is REQUIRED else " (optional)"
-        lines.append(fill(f"- {one.name}{optional}: {tex_to_text(one.text)}", 88, subsequent_indent="  "))
+    lines: list[str] = []
+    for heading, spec in specs.items():
+        lines += ["", f"Fields of {heading}:", ""]
+        for one in field_help(getattr(studies, spec)):
+            optional = "" if one.default is REQUIRED else " (optional)"
+            lines.append(fill(f"- {one.name}{optional}: {tex_to_text(one.text)}", 88, subsequent_indent="  "))
     kinds = "`mesascope kinds` lists the kinds that fields can name."
-    return "\n".join([cleandoc(command.__doc__ or ""), "", "Fields of SPEC:", "", *lines, "", kinds])
+    return "\n".join([cleandoc(command.__doc__ or ""), *lines, "", kinds])
 
 
 def _read(kind: type[Any], program: str, arguments: list[str], about: str | None = None) -> AnyCommand:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 from nicegui import ui
 
 from ._figures import OF_BEHAVIOUR
 from ._session import Session
-from ._sizes import IDENTIFY_TASKS
-from ._widgets import NO_FLOW, Plot, Work, heading, sentence
+from ._sizes import FRAMES, IDENTIFY_TASKS
+from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence
 from ._words import measurements
 
 SIX_LEARNERS = [
@@ -32,6 +33,10 @@ class BehaviourPanel:
 
     def __init__(self, session: Session, status: ui.element) -> None:
         self._session = session
+        with ui.card().classes("lab-card"):
+            self._time = ui.label("The layer at the end of the flow").classes("text-subtitle2")
+            self._slider = Slider(min=0, max=FRAMES - 1, value=FRAMES - 1, on_change=self._moved)
+            self._slider.props('aria-label="time of the layer" data-slider="behaviour"').classes("px-2")
         self._words = ui.column().classes("gap-1 lab-words")
         with status:
             self.measuring = Work(session, "behaviour")
@@ -55,12 +60,24 @@ class BehaviourPanel:
             self._session.results.pop(name, None)
         self._answer.clear()
 
+    def _moved(self) -> Awaitable[None]:
+        self.clear()
+        return self.measure()
+
+    @property
+    def _frame(self) -> int:
+        """Which of the frames of the flow is shown."""
+        return int(self._slider.value or 0)
+
     async def measure(self) -> None:
-        """Measure the layer at the end of the flow, unless that is done."""
+        """Measure the layer at the time of the slider, unless that is done."""
         flow = self._session.current("flow")
         if flow is None or "behaviour" in self._session.results:
             return
-        arguments = {"spec": self._session.spec, **weights_at_end(flow)}
+        times, frame = flow["frame_times"], self._frame
+        self._time.set_text(f"The layer at flow time {times[frame]:.4g} of {times[-1]:.4g}")
+        self._session.results["frame"] = frame
+        arguments = {"spec": self._session.spec, **weights_at(flow, frame)}
         if await self.measuring.compute("It could not be measured", **arguments) is not None:
             self.draw()
 
@@ -86,7 +103,7 @@ class BehaviourPanel:
             "spec": self._session.spec,
             "learners": learners,
             "tasks": IDENTIFY_TASKS,
-            **weights_at_end(flow),
+            **weights_at(flow, self._frame),
         }
         answer = await self.work.compute("It cannot be identified", "slow", **arguments)
         if answer is not None:
@@ -95,9 +112,9 @@ class BehaviourPanel:
                 show_identification(answer)
 
 
-def weights_at_end(flow: dict[str, Any]) -> dict[str, Any]:
-    """Return the weights that training ends at, as arguments of a job."""
-    return {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
+def weights_at(flow: dict[str, Any], frame: int = -1) -> dict[str, Any]:
+    """Return the weights at one of the frames of a flow, by default its end, as arguments of a job."""
+    return {"w_kq": flow["w_kq"][frame], "w_pv": flow["w_pv"][frame]}
 
 
 def show_identification(answer: dict[str, Any]) -> None:

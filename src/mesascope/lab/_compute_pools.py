@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.processes import LinearRegression, TaskPool
+from mesascope.processes import FewShot, LinearRegression, TaskPool
 from mesascope.theory import lu2024
 
 from ._jobs import Progress
@@ -18,19 +18,16 @@ _POOLS, _MOST = 8, 256  # pools that are averaged over, and their tasks
 def pools(progress: Progress) -> dict[str, Any]:
     """Errors E(ŷ − y)² of the exact minimum for the first K tasks of a pool: on these tasks, and on new ones."""
     progress("the best layer for every pool")
-    covariance = np.eye(DIM) / DIM
-    fresh = LinearRegression(DIM, covariance=covariance, prior="sphere", noise=NOISE)
+    fresh = LinearRegression(DIM, covariance=np.eye(DIM) / DIM, prior="sphere", noise=NOISE)
 
-    def features(process: LinearRegression | TaskPool) -> lu2024.Features:
-        return lu2024.features(process.weight_moments(covariance), EXAMPLES, NOISE**2)
-
-    new = features(fresh)
+    task = FewShot(EXAMPLES)
+    new = lu2024.features(fresh, task)
     sizes = np.unique(np.round(2 ** np.arange(0, np.log2(_MOST) + 0.1, 0.25)).astype(int))
     tables = [TaskPool(fresh, tasks=_MOST, seed=seed).table for seed in range(_POOLS)]
     errors = np.empty((len(sizes), _POOLS, 2))
     for row, size in enumerate(sizes):
         for column, table in enumerate(tables):
-            pool = features(TaskPool(fresh, vectors=table[:size]))
+            pool = lu2024.features(TaskPool(fresh, vectors=table[:size]), task)
             best = pool.minimum
             errors[row, column] = pool.error(best), new.error(best)
     on_pool, on_new = errors.mean(1).T

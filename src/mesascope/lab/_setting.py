@@ -199,7 +199,10 @@ def _toml(value: Any) -> str:
 
 
 def to_python(
-    spec: FlowSpec, train: dict[str, Any] | None = None, identify: dict[str, Any] | None = None
+    spec: FlowSpec,
+    train: dict[str, Any] | None = None,
+    identify: dict[str, Any] | None = None,
+    frame: int | None = None,
 ) -> str:
     """Return a program that reproduces what the page shows: its numbers, its sentences, and its figures as files.
 
@@ -207,12 +210,13 @@ def to_python(
         spec: the setting.
         train: the descent on samples that the page shows, as `view` takes it.
         identify: the identification that the page shows, likewise.
+        frame: the frame of the flow whose layer the page shows, if that is not its end.
     """
     fields = pformat(plain_setting(spec), width=96, sort_dicts=False)
     more = "".join(
         f"\n    {name}={pformat(value, width=84, sort_dicts=False)},"
-        for name, value in (("train", train), ("identify", identify))
-        if value
+        for name, value in (("train", train), ("identify", identify), ("frame", frame))
+        if value is not None
     )
     shown = f"view(\n    spec,{more}\n)" if more else "view(spec)"
     answer = '\nprint("it runs", shown.answer["candidates"], shown.answer["verdict"])' if identify else ""

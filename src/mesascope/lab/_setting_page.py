@@ -17,6 +17,7 @@ from ._frame import Frame
 from ._jobs import JobFailedError
 from ._session import Lab
 from ._setting import DEFAULT, MAX_QUERY, MAX_START, read_setting, to_python, to_query, to_toml
+from ._sizes import FRAMES
 from ._widgets import Work
 
 _COPY = "Copy the address"
@@ -107,9 +108,11 @@ class SettingPage(Frame):
         ui.download.content(to_toml(self.session.spec), "spec.toml")
 
     def _download_python(self) -> None:
-        results = (self.session.results.get(name, {}) for name in ("descent", "identification"))
-        arguments = (result.get("arguments") for result in results)
-        ui.download.content(to_python(self.session.spec, *arguments), "view.py")
+        results = self.session.results
+        train, identify = (results.get(name, {}).get("arguments") for name in ("descent", "identification"))
+        frame = results.get("frame", FRAMES - 1)
+        text = to_python(self.session.spec, train, identify, None if frame == FRAMES - 1 else frame)
+        ui.download.content(text, "view.py")
 
     async def begin(self, narrow: bool) -> None:
         """Compute and draw."""

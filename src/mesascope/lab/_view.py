@@ -23,7 +23,7 @@ class View:
             were drawn, shape (4000, d), and `sequences` (n, t, d); the `normalizer`.
         flow: along the exact flow `times` and `loss`, shape (n,), `a`, `b` and `products` (n, d), `theory` beside them (None
             where there is none); at `frame_times` (m,) the weights `w_kq` (m, 2d, 2d) and `w_pv` (m, d, 2d); its `end`.
-        behaviour: on fresh sequences, of the layer at the end: `error`, its standard error `error_se` and, where it is a
+        behaviour: on fresh sequences, of the layer at one frame: `error`, its standard error `error_se` and, where it is a
             formula, the exact `risk` by context `lengths`, shape (t,); `ratio` and `correlation` with their standard errors,
             `sensitivity`, `gap`. None where every token is 0 and there is nothing to predict.
         sampled: along descent on samples `times`, `loss`, `loss_se` and `population` (k,), `products` (k, d); None if not
@@ -62,6 +62,7 @@ def view(
     *,
     train: dict[str, Any] | None = None,
     identify: dict[str, Any] | None = None,
+    frame: int = FRAMES - 1,
 ) -> View:
     """Compute what the page shows of a setting, from the same seeds: the same numbers.
 
@@ -69,6 +70,7 @@ def view(
         spec: what the page can show: a flow with the exact engine, dim at most 24.
         train: descent on samples beside the flow: `samples`, `rate`, `steps`, `seed`.
         identify: which algorithm the layer runs: `learners` (their ids, or None for all) and `tasks`.
+        frame: the place in `frame_times` of the layer whose behaviour and algorithm are found; by default the last.
 
     Raises:
         SpecError: the page cannot show this setting, or theory cannot treat it.
@@ -77,7 +79,7 @@ def view(
     from . import _compute
 
     flow = _compute.flow(check_setting(spec), _silent)
-    weights = {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
+    weights = {"w_kq": flow["w_kq"][frame], "w_pv": flow["w_pv"][frame]}
     facts = _compute.facts(spec, _silent)
     nonzero = facts["moments"]["m2"][0] > 0
     return View(

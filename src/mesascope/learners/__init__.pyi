@@ -1,5 +1,8 @@
+from ._adapted_descent import AdaptiveGradientDescent as AdaptiveGradientDescent
+from ._adapted_descent import JacobiGradientDescent as JacobiGradientDescent
 from ._chebyshev import Chebyshev as Chebyshev
 from ._conjugate_gradients import ConjugateGradients as ConjugateGradients
+from ._conjugate_gradients import RidgeConjugateGradients as RidgeConjugateGradients
 from ._dirichlet import DirichletPosterior as DirichletPosterior
 from ._examples import Context as Context
 from ._examples import Examples as Examples
@@ -14,6 +17,8 @@ from ._gradient_descent import GradientDescent as GradientDescent
 from ._gradient_descent_plus_plus import GradientDescentPlusPlus as GradientDescentPlusPlus
 from ._kernel_smoother import KernelSmoother as KernelSmoother
 from ._lasso import Lasso as Lasso
+from ._layered import LayeredGradientDescent as LayeredGradientDescent
+from ._layered import LayeredGradientDescentPlusPlus as LayeredGradientDescentPlusPlus
 from ._learner import Features as Features
 from ._learner import Learner as Learner
 from ._learner import Memory as Memory
@@ -38,6 +43,8 @@ from ._recursive import KalmanFilter as KalmanFilter
 from ._recursive import RecursiveLeastSquares as RecursiveLeastSquares
 from ._retrieval import Retrieval as Retrieval
 from ._ridge import Ridge as Ridge
+from ._ridge_descent import RidgeGradientDescent as RidgeGradientDescent
+from ._spectrum import Ends as Ends
 from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
 from ._symbol_pool import BayesMixtureSymbols as BayesMixtureSymbols

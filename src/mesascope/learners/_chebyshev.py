@@ -13,7 +13,7 @@ from mesascope.core import concrete
 from ._arithmetic import real_in_precision_of
 from ._checks import checked_integer, positive_number
 from ._fitting import Scalar, learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 def _from_spread(lower: Any, spread: Any, steps: int) -> Chebyshev:
@@ -59,7 +59,7 @@ class Chebyshev(SpectralLearner):
             raise ValueError(f"upper must be at least lower = {self.lower}, got {self.upper}; swap the two")
         self.steps = checked_integer("steps", steps, 1)
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return f_K by the three-term recursion of the polynomials, in a form that is also valid for l = u."""
         lower, upper = real_in_precision_of(values, self.lower), real_in_precision_of(values, self.upper)
         centre, radius2 = (upper + lower) / 2, ((upper - lower) / 2) ** 2

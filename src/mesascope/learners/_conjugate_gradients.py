@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import einsum, inverse_above
-from ._checks import checked_integer
-from ._fitting import learner
+from ._arithmetic import einsum, inverse_above, per_example, real_in_precision_of
+from ._checks import checked_integer, nonnegative_number
+from ._fitting import PENALTY, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
@@ -50,23 +50,72 @@ class ConjugateGradients(Learner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        gram, cross = features.gram, features.cross
-        floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _product(cross, cross)
+        return einsum(
+            "...mp,...p->...m", _descended(features.gram, features.cross, self.steps), features.query
+        )
 
-        def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            weights, residual, direction = carry
-            along = einsum("...mi,...ij->...mj", direction, gram)
-            square = _product(residual, residual)
-            active = square > floor
-            size = jnp.where(
-                active, square * inverse_above(jnp.zeros_like(square), _product(along, direction)), 0
-            )
-            weights, new = weights + size * direction, residual - size * along
-            turn = jnp.where(active, _product(new, new) * inverse_above(floor, square), 0)
-            return weights, new, new + turn * direction
 
-        weights = jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(cross), cross, cross))[0]
+@learner(
+    "ridge-conjugate-gradients",
+    PENALTY,
+    integer="steps",
+    largest=48,
+    extends=("conjugate-gradients", (("penalty", 0.0),)),
+    family="least-squares",
+    flexibility=125,
+    example={"penalty": 0.7, "steps": 2},
+)
+class RidgeConjugateGradients(Learner):
+    r"""$K$ steps of conjugate gradients towards ridge regression, from $W_0 = 0$.
+
+    The steps of `ConjugateGradients` with $\bar S + \frac rn I$ in place of $\bar S$: they minimize
+    $\frac1{2n} \left( \sum_i |y_i - W x_i|^2 + r \|W\|^2 \right)$.
+
+    Args:
+        penalty: $r \ge 0$; 0 is conjugate gradients on the loss.
+        steps: $K \ge 1$.
+
+    Raises:
+        TypeError, ValueError: `penalty` is not a finite number ≥ 0, `steps` is not an integer ≥ 1.
+    """
+
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    penalty: Array
+    steps: int | Array
+
+    def __init__(self, penalty: Any, steps: int):
+        self.penalty = nonnegative_number("penalty", penalty)
+        self.steps = checked_integer("steps", steps, 1)
+
+    def respond(self, features: NormalEquations) -> Array:
+        """Return the prediction, shape (…, m)."""
+        gram = features.gram
+        shift = per_example(real_in_precision_of(gram, self.penalty), features.n[..., None, None])
+        weights = _descended(
+            gram + shift * jnp.eye(gram.shape[-1], dtype=gram.dtype), features.cross, self.steps
+        )
         return einsum("...mp,...p->...m", weights, features.query)
+
+
+def _descended(gram: Array, cross: Array, steps: Any) -> Array:
+    """Return W after some steps with the Gram matrix (…, p, p) and C̄ (…, m, p)."""
+    floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _product(cross, cross)
+
+    def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        weights, residual, direction = carry
+        along = einsum("...mi,...ij->...mj", direction, gram)
+        square = _product(residual, residual)
+        active = square > floor
+        size = jnp.where(
+            active, square * inverse_above(jnp.zeros_like(square), _product(along, direction)), 0
+        )
+        weights, new = weights + size * direction, residual - size * along
+        turn = jnp.where(active, _product(new, new) * inverse_above(floor, square), 0)
+        return weights, new, new + turn * direction
+
+    found: Array = jax.lax.fori_loop(0, steps, step, (jnp.zeros_like(cross), cross, cross))[0]
+    return found
 
 
 def _product(a: Array, b: Array) -> Array:

@@ -11,7 +11,7 @@ from jax import Array
 from ._arithmetic import real_in_precision_of
 from ._checks import checked_integer, real_number
 from ._fitting import STEP_SIZE, learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 @learner(
@@ -47,7 +47,7 @@ class GradientDescent(SpectralLearner):
         self.step_size = real_number("step_size", step_size)
         self.steps = checked_integer("steps", steps, 1)
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return (1 − (1 − ηs)^K)/s, by its recursion."""
         step_size = real_in_precision_of(values, self.step_size)
         return jax.lax.fori_loop(

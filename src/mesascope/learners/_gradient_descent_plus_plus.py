@@ -11,7 +11,7 @@ from jax import Array
 from ._arithmetic import real_in_precision_of
 from ._checks import checked_integer, real_number
 from ._fitting import STEP_SIZE, Scalar, learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 @learner(
@@ -57,7 +57,7 @@ class GradientDescentPlusPlus(SpectralLearner):
         self.curvature = real_number("curvature", curvature)
         self.steps = checked_integer("steps", steps, 1)
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return f_K by the recursion of f and p."""
         step_size, curvature = (
             real_in_precision_of(values, self.step_size),

@@ -15,6 +15,7 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 _SWEEPS = 5  # between Newton steps
+_HALVINGS = 40  # of the penalty, at most, before it has its value
 _MAX_ROUNDS = 300
 _ROUNDING = 32  # a violation of the conditions by as many spacings of numbers is rounding
 
@@ -23,6 +24,7 @@ _ROUNDING = 32  # a violation of the conditions by as many spacings of numbers i
     "lasso",
     Scalar("penalty", 1e-2, 10.0, power=1),
     tasks=48,
+    extends=("zero", (("penalty", 1e6),)),  # above every entry of C̄, up to which no weight moves
     family="least-squares",
     flexibility=110,
     example={"penalty": 0.3},
@@ -37,8 +39,9 @@ class Lasso(Learner):
     Computed to rounding by cyclic coordinate descent from $w = 0$, where $w_j$ becomes
     $\mathrm{soft}_\alpha(r_j + w_j \bar S_{jj}) / \bar S_{jj}$ with $\mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|)$;
     after every five sweeps by a Newton step for the equations of the entries that are not 0, if it decreases the objective.
-    Derivatives are those of these equations. With fewer examples than inputs and penalties below about $10^{-3}$ of
-    $\|\bar C\|$, 300 rounds may end with conditions violated by up to $10^{-4} \alpha$.
+    The penalty begins at $\max_j |c_j|$, for which $w = 0$, and is halved in every such round until it is $\alpha$ (40 times at
+    most): with fewer examples than inputs, descent from 0 at a small penalty takes thousands of rounds.
+    Derivatives are those of these equations.
 
     Args:
         penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; 0 is least squares.
@@ -69,13 +72,16 @@ class Lasso(Learner):
 @jax.custom_jvp
 def _minimum(gram: Array, cross: Array, penalty: Array) -> Array:
     """Return W, shape (…, m, p), from S̄ (…, p, p) and C̄ (…, m, p)."""
+    largest = jnp.abs(cross).max(-1, keepdims=True)
 
     def goes_on(state: tuple[Array, Array, Array]) -> Array:
         round_, _, violation = state
         return (round_ < _MAX_ROUNDS) & (violation > _ROUNDING * jnp.finfo(gram.dtype).eps).any()
 
     def improved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        weights = _newton_step(gram, cross, penalty, _sweeps(gram, cross, penalty, state[1]))
+        halved = jnp.where(state[0] < _HALVINGS, jnp.ldexp(largest, -state[0]), 0)
+        now = jnp.maximum(penalty, halved)
+        weights = _newton_step(gram, cross, now, _sweeps(gram, cross, now, state[1]))
         return state[0] + 1, weights, _violation(gram, cross, penalty, weights)
 
     start = jnp.zeros_like(cross)
@@ -95,8 +101,9 @@ def _minimum_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _sweeps(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:
-    """Return the weights after sweeps of coordinate descent."""
+    """Return the weights after sweeps of coordinate descent, for one penalty of every row, shape (…, m, 1)."""
     # The axes of the problems are last, so that every entry of a product is one vector operation over the problems.
+    penalty = jnp.moveaxis(penalty[..., 0], -1, 0)
     gram, cross, weights = (jnp.moveaxis(array, (-2, -1), (0, 1)) for array in (gram, cross, weights))
     p = cross.shape[1]
 

@@ -7,7 +7,7 @@ from jax import Array
 
 from ._arithmetic import inverse_above
 from ._fitting import learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 @learner("least-squares", family="least-squares", flexibility=40)
@@ -22,9 +22,9 @@ class LeastSquares(SpectralLearner):
     Source: the limit of `Ridge` for $r \to 0$ and of `GradientDescent` for $K \to \infty$.
     """
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return 1/s, and 0 where s is 0 up to rounding."""
-        return inverse(values, largest)
+        return inverse(values, ends.largest)
 
 
 def inverse(values: Array, largest: Array) -> Array:

@@ -12,7 +12,7 @@ from jax import Array
 from ._arithmetic import real_in_precision_of
 from ._checks import checked_integer, real_number
 from ._fitting import MOMENTUM, STEP_SIZE, learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 class _TwoTerms(SpectralLearner):
@@ -31,7 +31,7 @@ class _TwoTerms(SpectralLearner):
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
         """Return f_{k+1} from f_{k−1} and f_k, at the eigenvalues s."""
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return f_K by its recursion."""
 
         def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from jax import Array
 from ._arithmetic import real_in_precision_of
 from ._checks import checked_integer, positive_number
 from ._fitting import Scalar, learner
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 @learner(
@@ -48,8 +48,8 @@ class Newton(SpectralLearner):
         self.start = positive_number("start", start)
         self.steps = checked_integer("steps", steps, 0)
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return the result of the iteration for every eigenvalue."""
-        largest = jnp.where(largest > 0, largest, 1)  # no example: the values are 0
+        largest = jnp.where(ends.largest > 0, ends.largest, 1)  # no example: the values are 0
         start = real_in_precision_of(values, self.start) * (values / largest) / largest
         return jax.lax.fori_loop(0, self.steps, lambda _, m: m * (2 - values * m), start)

@@ -10,7 +10,7 @@ from ._arithmetic import per_example, real_in_precision_of
 from ._checks import nonnegative_number
 from ._fitting import PENALTY, learner
 from ._least_squares import inverse
-from ._spectrum import SpectralLearner
+from ._spectrum import Ends, SpectralLearner
 
 
 @learner(
@@ -43,6 +43,6 @@ class Ridge(SpectralLearner):
     def __init__(self, penalty: Any):
         self.penalty = nonnegative_number("penalty", penalty)
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return 1/(s + r/n)."""
-        return inverse(values + per_example(real_in_precision_of(values, self.penalty), n), largest)
+        return inverse(values + per_example(real_in_precision_of(values, self.penalty), n), ends.largest)

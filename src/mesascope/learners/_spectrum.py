@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -60,18 +60,35 @@ class Spectrum(Features):
         return cls(n, values, variation, cross, query)
 
 
+class Ends(NamedTuple):
+    """Eigenvalues of a Gram matrix.
+
+    Attributes:
+        smallest: the smallest that is not 0; infinity without examples.
+        largest: the largest.
+    """
+
+    smallest: Array
+    largest: Array
+
+    @classmethod
+    def of(cls, values: Array) -> Self:
+        """Return those of ascending eigenvalues (…, p), shapes (…, 1)."""
+        return cls(jnp.min(jnp.where(values > 0, values, jnp.inf), -1, keepdims=True), values[..., -1:])
+
+
 class SpectralLearner(Learner):
     r"""A learner that predicts $\hat y = \bar C f(\bar S) q = \sum_k (\bar C U)_k f(s_k) (U^* q)_k$."""
 
     reads: ClassVar[type[Features]] = Spectrum
 
     @abc.abstractmethod
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """Return f(s), entry by entry.
 
         Args:
             values: s ≥ 0, any shape.
-            largest: the largest eigenvalue of the same Gram matrix, broadcast against `values`.
+            ends: the smallest and the largest eigenvalue of the same Gram matrix, broadcast against `values`.
             n: the number of examples, broadcast against `values`.
         """
 
@@ -107,21 +124,22 @@ def _filtered_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 def _filtered_entrywise(learner: SpectralLearner, spectrum: Spectrum) -> Array:
     values = spectrum.values
-    response = learner.filter(values, values[..., -1:], spectrum.n)
+    response = learner.filter(values, Ends.of(values), spectrum.n)
     return einsum("...mk,...k->...m", spectrum.cross, response * spectrum.query)
 
 
 def _divided_differences(learner: SpectralLearner, spectrum: Spectrum) -> Array:
     """Return f[s_k, s_l] for k ≠ l and 0 for k = l, shape (…, p, p); f'((s_k + s_l)/2) if the two are close."""
     values, n = spectrum.values[..., None], spectrum.n[..., None]
-    others, largest = values.swapaxes(-1, -2), spectrum.values[..., -1:, None]
+    others = values.swapaxes(-1, -2)
+    ends = Ends(*(one[..., None] for one in Ends.of(spectrum.values)))
     gap = values - others
     # The error of the quotient is ε/gap, that of the slope at the midpoint gap²: at gap = ε^(1/3) both are ε^(2/3).
     close = jnp.abs(gap) <= jnp.finfo(values.dtype).eps ** (1 / 3) * (values + others)
-    response = learner.filter(values, largest, n)
+    response = learner.filter(values, ends, n)
     quotient = (response - response.swapaxes(-1, -2)) / jnp.where(close, 1, gap)
     middle = (values + others) / 2
-    slope = jax.jvp(lambda s: learner.filter(s, largest, n), (middle,), (jnp.ones_like(middle),))[1]
+    slope = jax.jvp(lambda s: learner.filter(s, ends, n), (middle,), (jnp.ones_like(middle),))[1]
     return jnp.where(jnp.eye(values.shape[-2], dtype=bool), 0, jnp.where(close, slope, quotient))
 
 

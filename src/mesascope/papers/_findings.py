@@ -16,12 +16,14 @@ class Insight:
         text: one paragraph that needs no other page.
         formula: LaTeX.
         figure: name of a figure of that claim.
+        page: name of the page that says more, if it is not the paper's.
     """
 
     claim: str
     text: str
     formula: str
     figure: str
+    page: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", one_line(self.text))
@@ -135,6 +137,7 @@ INSIGHTS = (
             flow is that of the reduced layer Γ, from 0.""",
         r"e_{\text{new}}(\alpha, \kappa) = 1 + \rho, \qquad \lim_{\kappa \to 0} \alpha(\kappa) = 1 + \rho",
         "map",
+        page="pools",
     ),
 )
 """In the order in which they are listed."""

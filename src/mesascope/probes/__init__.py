@@ -16,9 +16,11 @@ from ._every_position import EveryPosition as EveryPosition
 from ._every_position import Predictor as Predictor
 from ._every_position import TokenLogits as TokenLogits
 from ._every_position import XsYs as XsYs
+from ._fitters import learners_for as learners_for
 from ._identification import Asked as Asked
 from ._identification import Identification as Identification
 from ._identification import Ranked as Ranked
+from ._identification import plain_hyperparameters as plain_hyperparameters
 from ._identification_curves import Curves as Curves
 from ._identify import identify as identify
 from ._identify_along import identify_along as identify_along

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import quick_jit
 from mesascope.learners import Features, Learner, features_of
 
 from ._evidence import Evidence
 from ._in_parallel import in_parallel
 from ._intervals import check_level, ratio, resampled_means
+from ._least_squares import responses
 from ._metrics import squared
 from ._problems import Problems
 
@@ -87,17 +85,7 @@ def _answers_of_piece(
     for learner in learners:
         if learner.reads not in features:
             features[learner.reads] = features_of(type(learner), *data)
-    return list(in_parallel(lambda one: np.asarray(_responses(_traced(one), features[one.reads])), learners))
-
-
-def _traced(learner: Learner) -> Learner:
-    """Return the learner with its integers as arrays, so that one compiled program is used for every number of steps."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, int) else leaf, learner)
-
-
-@quick_jit
-def _responses(learner: Learner, features: Any) -> Any:
-    return learner.respond(features)
+    return list(in_parallel(lambda one: responses(one, features[one.reads]), learners))
 
 
 def judge_answers(given: Sequence[np.ndarray], evidence: Evidence, level: float, seed: int) -> Judgement:

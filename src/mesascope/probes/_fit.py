@@ -18,9 +18,9 @@ from ._integer_search import best_integer
 from ._least_squares import Data, End, Equations, best_starts, minimize
 from ._problems import Problems
 
-_TRIAL_TASKS = 48  # enough to find integers, and good initial values of other hyperparameters
+TRIAL_TASKS = 48  # enough to find integers, and good initial values of other hyperparameters
 _CONTENDERS = 4  # integers with which all tasks are fitted
-_TRIAL_GAIN, _FIT_GAIN = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, stops
+TRIAL_GAIN, FIT_GAIN = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, stops
 
 
 class Fitted(NamedTuple):
@@ -76,13 +76,13 @@ class Fitter(eqx.Module):
         Of integers whose costs are not distinguished, by their mean or by the number of tasks on which each is better, the
         smallest is taken: the mean of a few tasks on which an algorithm diverges would choose at random.
         """
-        trial = Data.of(self, evidence, _TRIAL_TASKS)
+        trial = Data.of(self, evidence, TRIAL_TASKS)
         grid = self.grid(evidence[0].problems)
         ends: dict[int, End] = {}
 
         def cost(integer: int) -> float:
             equations = Equations(trial, integer)
-            ends[integer] = minimize(equations, best_starts(equations, grid), _TRIAL_GAIN)
+            ends[integer] = minimize(equations, best_starts(equations, grid), TRIAL_GAIN)
             return ends[integer].cost
 
         best = best_integer(cost, self.fitting.largest)
@@ -90,7 +90,7 @@ class Fitter(eqx.Module):
         places = np.linspace(0, len(contenders) - 1, min(_CONTENDERS, len(contenders))).round().astype(int)
         many = Data.of(self, evidence, self.fitting.tasks)
         fits = {
-            k: minimize(Equations(many, k), ends[k].point[None], _FIT_GAIN)
+            k: minimize(Equations(many, k), ends[k].point[None], FIT_GAIN)
             for k in (contenders[i] for i in places)
         }
         least = min(fits.values(), key=lambda end: end.cost)
@@ -102,16 +102,14 @@ class Fitter(eqx.Module):
 
     def fit_beyond(self, special: Fitted, fitted: Fitted, evidence: Sequence[Evidence]) -> Fitted:
         """Return the special case itself, unless the fit, or one that starts from it, is better than by chance."""
-        assert self.fitting.extends is not None
-        values = special.learner.hyperparameters | dict(self.fitting.extends[1]) | self.given
-        try:
-            same = (self.fitting.make or self.kind)(**values)
-        except ValueError:  # such as ridge with penalty 0 for a filter that needs a positive one
+        same = self.like(special.learner)
+        if same is None:
             return fitted
+        values = same.hyperparameters
         integer = int(values[self.fitting.integer]) if self.fitting.integer else 1
         start = np.array([[s.coordinate(float(values[s.name])) for s in self.fitting.scalars]])
         equations = Equations(Data.of(self, evidence, self.fitting.tasks), integer)
-        end = minimize(equations, start, _FIT_GAIN)
+        end = minimize(equations, start, FIT_GAIN)
         near = Fitted(
             self.build(jnp.asarray(end.point), integer), end.cost, coordinates=end.point, integer=integer
         )
@@ -120,15 +118,25 @@ class Fitter(eqx.Module):
         same_fit = Fitted(same, ends[0].cost, or_more=special.or_more, coordinates=start[0], integer=integer)
         return best if ends[0].is_worse_than(ends[1]) else same_fit
 
+    def like(self, special: Learner) -> Learner | None:
+        """Return the learner that equals its special case; None if there is none, as for a filter with the penalty 0."""
+        assert self.fitting.extends is not None
+        values = special.hyperparameters | dict(self.fitting.extends[1]) | self.given
+        try:
+            found: Learner = (self.fitting.make or self.kind)(**values)
+        except ValueError:
+            return None
+        return found
+
     def grid(self, problems: Problems) -> np.ndarray:
         """Return initial coordinates of the scalars, shape (points, scalars)."""
-        scalars, eigenvalue = self.fitting.scalars, _typical_eigenvalue(problems)
+        scalars, eigenvalue = self.fitting.scalars, typical_eigenvalue(problems)
         if not scalars:
             return np.zeros((1, 0))
         count = {1: 16, 2: 6}[len(scalars)]
         return np.array(list(product(*(s.starts(count, eigenvalue) for s in scalars))))
 
 
-def _typical_eigenvalue(problems: Problems) -> float:
+def typical_eigenvalue(problems: Problems) -> float:
     """Return the mean eigenvalue of the Gram matrix of one example, E‖x‖²/p."""
     return max(float(jnp.mean(jnp.abs(problems.queries) ** 2)), 1e-300)

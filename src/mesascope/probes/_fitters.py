@@ -7,17 +7,23 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from mesascope.learners import Constant, PreconditionedGradientDescent
+from mesascope.learners import (
+    Constant,
+    LayeredGradientDescent,
+    LayeredGradientDescentPlusPlus,
+    PreconditionedGradientDescent,
+)
 from mesascope.processes import Pool
 from mesascope.specs import known_kinds
 
 from ._evidence import Evidence
 from ._fit import Fitted, Fitter
 from ._fit_constant import ConstantFitter
+from ._fit_layers import LayersFitter
 from ._fit_preconditioner import PreconditionedFitter
 from ._problems import vocabulary
 
-AnyFitter = Fitter | ConstantFitter | PreconditionedFitter
+AnyFitter = Fitter | ConstantFitter | LayersFitter | PreconditionedFitter
 
 
 def known_learners() -> list[Any]:
@@ -38,15 +44,22 @@ def why_unreadable(kind: Any, process: Any) -> str | None:
         return f"reads symbols, and {drawn} draws none"
     for _, attribute in kind.fitting.of_process:
         if getattr(process, attribute, None) is None:
-            return f"needs the {attribute.replace('_', ' ')}, and {drawn} has none{_who_has(attribute)}"
+            return f"needs the {attribute.replace('_', ' ')}, and {_without(attribute, process)}"
     return None
 
 
-def _who_has(attribute: str) -> str:
-    """Return the processes that have an attribute, as the fix of an error."""
+def _without(attribute: str, process: Any) -> str:
+    """Return that a process lacks an attribute, and why or which processes have it."""
+    if isinstance(process, Pool) and hasattr(type(process), attribute):
+        if process.size > process.max_compared:
+            return (
+                f"this pool of {process.size} tasks is too large: at most {process.max_compared} are compared"
+            )
+        return f"a pool of {type(process.process).__name__} has none: take a pool of another process"
     owners = [kind for kind in known_kinds("process").values() if hasattr(kind, attribute)]
     most = f", of at most {Pool.max_compared} tasks" if any(issubclass(one, Pool) for one in owners) else ""
-    return f": use {' or '.join(one.__name__ for one in owners)}{most}" if owners else ""
+    fix = f": use {' or '.join(one.__name__ for one in owners)}{most}" if owners else ""
+    return f"{type(process).__name__} has none{fix}"
 
 
 def _fitter(kind: Any, process: Any) -> AnyFitter:
@@ -54,6 +67,8 @@ def _fitter(kind: Any, process: Any) -> AnyFitter:
         return ConstantFitter()
     if kind is PreconditionedGradientDescent:
         return PreconditionedFitter()
+    if kind in (LayeredGradientDescent, LayeredGradientDescentPlusPlus):
+        return LayersFitter(kind)
     how = kind.fitting
     found = {
         name: getattr(process, attribute, None) for name, attribute in how.of_process + how.of_process_if_any
@@ -70,7 +85,7 @@ def with_special_cases(
         extends = fitter.kind.fitting.extends
         if name not in fitted or extends is None or extends[0] not in fitted:
             continue
-        assert isinstance(fitter, Fitter)
+        assert isinstance(fitter, Fitter | LayersFitter)
         best[name] = fitter.fit_beyond(best[extends[0]], best[name], evidence)
     return best
 

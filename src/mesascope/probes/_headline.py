@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mesascope.learners import FAMILIES
-from mesascope.records import IdentificationVerdict, MixtureRecord
+from mesascope.records import IdentificationVerdict, MixtureRecord, is_short
 
 from ._identification import Ranked
 
@@ -87,12 +87,14 @@ def _with_numbers(learner: str, hyperparameters: Mapping[str, Any], signs: Mappi
     parts = [
         f"{name} {signs.get(name, '')}{_short(value)}"
         for name, value in hyperparameters.items()
-        if not isinstance(value, list)
+        if not isinstance(value, list) or is_short(value)
     ]
     return f"{learner} ({', '.join(parts)})" if parts else learner
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

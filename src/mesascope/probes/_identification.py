@@ -20,6 +20,7 @@ from mesascope.records import (
     RankedRecord,
     Separation,
     html_table,
+    is_short,
     provenance,
 )
 
@@ -180,6 +181,8 @@ def plain_hyperparameters(learner: Learner) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
+    if is_short(value):
+        return f"[{', '.join(map(_short, value))}]"
     if isinstance(value, list):
         return f"{'×'.join(map(str, np.shape(value)))} entries"
     return f"{value:.5g}"

@@ -11,7 +11,13 @@ import numpy as np
 from mesascope.core import Progress
 from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import task_length
-from mesascope.records import Beyond, IdentificationVerdict, MixtureRecord, Separation
+from mesascope.records import (
+    Beyond,
+    IdentificationVerdict,
+    MixtureRecord,
+    Separation,
+    SymbolDistances,
+)
 
 from ._algebra import read_weights
 from ._answers import answers
@@ -36,6 +42,7 @@ from ._reasons import (
 )
 from ._separation import Differences, Place
 from ._settings import informative_setting, settings_beyond
+from ._symbol_distances import symbol_distances
 
 _ROUNDS = 3  # evaluations of the model on other data
 # Relative squared differences up to which fitted learners are equivalent: a fraction of the smallest distance, which limits
@@ -73,7 +80,7 @@ class Inquiry:
         if _is_plain_step(found.fitted) and GradientDescent.name in groups:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
         judgement = self._judge(found.fitted, found.evidence[:1])
-        ranking = self._ranking(found.fitted, judgement, groups)
+        ranking = self._ranking(found.fitted, judgement, groups, self._judging(found.evidence)[0])
         verdict, mixtures = self._verdict(groups, ranking), tuple[MixtureRecord, ...]()
         explained = any(entry.interval[1] <= self._tolerance for entry in ranking)
         if self._question.parts > 1 and not explained:
@@ -201,7 +208,10 @@ class Inquiry:
         """Return groups of equivalent learners by the simplest of each, and where the groups differ most."""
         if len(remaining) < 2:
             return {name: [] for name in remaining}, None
-        ordered = [name for name in self._fitters if name in remaining]
+        ordered = sorted(
+            (name for name in self._fitters if name in remaining),
+            key=lambda name: _fitted_numbers(fitted[name].learner),
+        )
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._task, self._question.key("differences"))
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
@@ -272,9 +282,13 @@ class Inquiry:
         )
 
     def _ranking(
-        self, fitted: dict[str, Fitted], judgement: Judgement, groups: dict[str, list[str]]
+        self, fitted: dict[str, Fitted], judgement: Judgement, groups: dict[str, list[str]], judged: Evidence
     ) -> tuple[Ranked, ...]:
         low, high = judgement.interval(self._level)
+        learners = [fit.learner for fit in fitted.values()]
+        others: list[SymbolDistances | None] = [None] * len(learners)
+        if judged.problems.symbols:
+            others = list(symbol_distances(learners, judged, self._level, self._seed))
         entries = [
             Ranked(
                 learner=name,
@@ -284,6 +298,7 @@ class Inquiry:
                 contains=tuple(groups.get(name, ())),
                 or_more=fit.or_more,
                 diverges=bool(judgement.distance[i] > DIVERGENT),
+                of_symbols=others[i],
                 algorithm=fit.learner,
             )
             for i, (name, fit) in enumerate(fitted.items())
@@ -316,6 +331,12 @@ def _same(
         else:
             groups[first].append(place)
     return groups
+
+
+def _fitted_numbers(learner: Learner) -> int:
+    """Return how many real numbers were fitted: of equivalent learners the one with the fewest is the simplest."""
+    values = plain_hyperparameters(learner).values()
+    return sum(np.size(value) for value in values if not isinstance(value, int))
 
 
 def _may_be_same(one: Fitting, other: Fitting) -> bool:

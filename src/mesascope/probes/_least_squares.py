@@ -87,10 +87,21 @@ class Equations:
     def costs_of(self, learner: Learner) -> np.ndarray:
         """Return the costs of all tasks for a learner with given hyperparameters."""
         off = [
-            (np.asarray(learner.respond(seen)) - answers) * weights[..., None]
+            (responses(learner, seen) - answers) * weights[..., None]
             for seen, answers, weights in self._data.arrays
         ]
         return np.concatenate([np.sum(np.abs(one) ** 2, (1, 2)) for one in off])
+
+
+def responses(learner: Learner, features: Any) -> np.ndarray:
+    """Return the predictions of a learner, by a program that is compiled once for all numbers of steps."""
+    traced = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, int) else leaf, learner)
+    return np.asarray(_respond(traced, features))
+
+
+@quick_jit
+def _respond(learner: Learner, features: Any) -> Any:
+    return learner.respond(features)
 
 
 @quick_jit

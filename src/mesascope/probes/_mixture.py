@@ -81,11 +81,19 @@ def explaining_mixtures(
         constant = mixtures(kinds, singles, halves.fitting, size, limits.tolerance)
         varying = (by_length(one, halves.fitting, limits.tolerance) for one in constant)
         for found in (constant, varying):
-            tried = [_tried(one, judging) for one in found if one is not None and one.convex]
+            tried = [_tried(one, judging) for one in found if one is not None and _has_parts(one)]
             if near := list(_near(tried, judging, limits)):
                 all_farther = _are_farther(rivals, near[0][0], judging, limits)
                 return tuple(_record(*one, halves, limits) for one in near) if all_farther else ()
     return ()
+
+
+def _has_parts(mixture: FittedMixture) -> bool:
+    """Whether all weights are convex, and none is so small that its learner is no part.
+
+    A learner out of all scale, such as one step of size 4000, gives with the weight 0.0001 any amplitude to the others.
+    """
+    return mixture.convex and mixture.smallest_weight >= ENDS[0]
 
 
 def takes_part(fitter: Any) -> bool:

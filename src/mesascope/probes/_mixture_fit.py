@@ -143,6 +143,11 @@ class FittedMixture(NamedTuple):
         return bool(rows.min() >= -_ROUNDING and rows.max() <= 1 + _ROUNDING)
 
     @property
+    def smallest_weight(self) -> float:
+        """The smallest weight of a learner, averaged over the rows."""
+        return float(self._rows.mean(0).min())
+
+    @property
     def _rows(self) -> np.ndarray:
         free = self.end.point[sum(self.fitter.sizes) :].reshape(-1, len(self.fitter.parts) - 1)
         return _with_last(free)

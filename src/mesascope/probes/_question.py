@@ -101,6 +101,12 @@ def _checked_parts(parts: int, names: Sequence[str], process: Any) -> int:
     return parts
 
 
+_STRATEGIES = {
+    "generalizing": "ridge or posterior-mean for prompts, unigram-posterior or dirichlet-posterior for symbols"
+}
+"""Words of papers for what several learners do."""
+
+
 def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
     if learners is None:
         return list(learners_for(process))
@@ -109,6 +115,8 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
     known = {kind.name: kind for kind in known_learners()}
     for name in learners:
+        if name in _STRATEGIES:
+            raise ValueError(f"learners: {name!r} is what several learners do; name {_STRATEGIES[name]}")
         if name not in known:
             raise ValueError(f"learners: {unknown('learner', name, list(known))}")
         if why := why_unreadable(known[name], process):

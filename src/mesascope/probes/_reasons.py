@@ -106,8 +106,8 @@ def of_a_pool_without_noise(process: Any, ranking: Sequence[Ranked]) -> tuple[st
     if not any(entry.learner == Memorizing.name for entry in ranking):
         return ()
     return (
-        "the labels have no noise, so that the posterior over the pool is its nearest task: the noise variance of memorizing "
-        "is only small, and its number says nothing",
+        "the labels have no noise, so that the posterior over the pool is its nearest task: the noise variance that was fitted "
+        "for memorizing says nothing",
     )
 
 

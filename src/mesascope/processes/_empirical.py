@@ -12,7 +12,18 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
 from ..core import integer_at_least, random_key
-from ..specs import Number, SpecError, SpecTypeError, entries, error_path, kind, rows, show, sixth_power_fits
+from ..specs import (
+    LARGEST,
+    Number,
+    SpecError,
+    SpecTypeError,
+    entries,
+    error_path,
+    kind,
+    rows,
+    show,
+    sixth_power_fits,
+)
 from ._draw_once import require_room
 from ._gauss_rule import LineRule
 from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
@@ -41,7 +52,7 @@ def given_numbers(value: Any) -> Samples | None:
     """
     if value is None or isinstance(value, Samples):
         return value
-    array = value if isinstance(value, np.ndarray) else _array(value)
+    array = np.asarray(value) if hasattr(value, "dtype") else _array(value)
     if array.dtype.kind not in "iuf":
         raise SpecTypeError(f"must be real numbers, got an array of {array.dtype}")
     if array.ndim not in (1, 2):
@@ -49,13 +60,18 @@ def given_numbers(value: Any) -> Samples | None:
     if array.size == 0:
         raise SpecError(f"are empty (shape {array.shape}): give at least one")
     require_room(f"{array.size} numbers", 8 * array.size)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise SpecError(f"must be finite, entry {where} is {array[where]}; remove it")
+    beyond = ~(np.abs(array) <= LARGEST)  # true for NaN too
+    if beyond.any():
+        where = tuple(map(int, np.argwhere(beyond)[0]))
+        raise SpecError(
+            f"must be finite and at most {LARGEST:g} in size, entry {where} is {array[where]}; change it"
+        )
     return Samples(array)
 
 
 def _array(value: Any) -> np.ndarray:
+    if isinstance(value, list | tuple) and not value:
+        return np.empty(0)
     nested = isinstance(value, list | tuple) and any(isinstance(row, list | tuple) for row in value)
     table: Any = rows(value, sixth_power_fits) if nested else entries(value, sixth_power_fits)
     return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])

@@ -12,10 +12,11 @@ from ..specs import Dim, Number, SpecError, entries, in_file_form, kind, nonnega
 from ._gaussian import Gaussian
 from ._law import Law, LawField
 from ._probabilities import require_sum_one
-from ._process import PromptProcess, Prompts, require_dim
+from ._process import Prompts, require_dim
+from ._task_process import TaskProcess
 
 if TYPE_CHECKING:
-    from jaxtyping import PRNGKeyArray
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
 def _probabilities(value: Any) -> tuple[Number, ...] | None:
@@ -23,7 +24,7 @@ def _probabilities(value: Any) -> tuple[Number, ...] | None:
 
 
 @kind("orthonormal-features", features=4)
-class OrthonormalFeatures(PromptProcess):
+class OrthonormalFeatures(TaskProcess):
     r"""Prompts with labels $y_i = w^\top x_i$ and inputs drawn from $K$ orthonormal vectors (huang2024).
 
     $x_i = v_k$ with probability $p_k$, independently; $v_1, \dots, v_K$ are the first $K$ unit vectors of
@@ -87,17 +88,25 @@ class OrthonormalFeatures(PromptProcess):
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
+        batch = integer_at_least("batch", batch, 1)
+        _, weight_key = split_keys(key)  # the other is that of `prompts_of`
+        return self.prompts_of(key, self.draw_tasks(weight_key, batch), examples)
+
+    def draw_tasks(self, key: PRNGKeyArray, count: int) -> Float[Array, "count dim"]:
+        """Draw independent weights, shape `(count, dim)`."""
+        return self.law.sample(key, self.dim, (count,))
+
+    def prompts_of(self, key: PRNGKeyArray, tasks: Float[Array, "batch dim"], examples: int) -> Prompts:
+        """Draw one prompt for each row of weights."""
         import jax
         import jax.numpy as jnp
 
-        examples = integer_at_least("examples", examples, 1)
-        batch = integer_at_least("batch", batch, 1)
-        feature_key, weight_key = split_keys(key)
-        weights = self.law.sample(weight_key, self.dim, (batch,))
+        examples, batch = integer_at_least("examples", examples, 1), len(tasks)
+        feature_key, _ = split_keys(key)
         probabilities = jnp.asarray([float(p) for p in self.probabilities])
         chosen = jax.random.choice(feature_key, self.features, (batch, examples + 1), p=probabilities)
-        x = jax.nn.one_hot(chosen, self.dim, dtype=weights.dtype)
-        return Prompts(x, jnp.take_along_axis(weights, chosen, axis=1))
+        x = jax.nn.one_hot(chosen, self.dim, dtype=tasks.dtype)
+        return Prompts(x, jnp.take_along_axis(tasks, chosen, axis=1))
 
     def describe(self) -> str:
         """Return e.g. `OrthonormalFeatures(features=4, balanced, w ~ Gaussian(scale=1))`."""

@@ -44,8 +44,12 @@ def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any
     if samples.size > most:
         raise ValueError(f"{path} holds {samples.size} numbers, at most {most} are accepted; give fewer")
     samples = np.asarray(samples, dtype=float)
-    if not (np.abs(samples) <= LARGEST).all():  # true for NaN too
-        raise ValueError(f"{path} holds a number that is not finite or beyond {LARGEST:g}; remove it")
+    beyond = ~(np.abs(samples) <= LARGEST)  # true for NaN too
+    if beyond.any():
+        where = tuple(map(int, np.argwhere(beyond)[0]))
+        raise ValueError(
+            f"{path} holds {samples[where]} at {where}, which is not finite or beyond {LARGEST:g}; change it"
+        )
     return samples
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+_PIECE = 2**17  # tasks whose moments are summed at once
+
 
 def gaussian_moments(prior: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     r"""Return $E\,v v^\top$ for $w \sim N(0, P)$.
@@ -53,9 +55,13 @@ def pool_moments(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     Returns:
         Shape (d + 2, d + 2).
     """
-    powers = np.einsum("ki,ij,kj->k", vectors, covariance, vectors, optimize=True)
-    features = np.column_stack([np.ones(len(vectors)), vectors, powers])
-    return features.T @ features / len(vectors)
+    summed = np.zeros((len(covariance) + 2,) * 2)
+    for first in range(0, len(vectors), _PIECE):  # so that memory does not grow with the pool
+        piece = vectors[first : first + _PIECE]
+        powers = np.einsum("ki,ij,kj->k", piece, covariance, piece, optimize=True)
+        features = np.column_stack([np.ones(len(piece)), piece, powers])
+        summed += features.T @ features
+    return summed / len(vectors)
 
 
 def _even_moments(second: np.ndarray, power: float, fourth: float) -> np.ndarray:

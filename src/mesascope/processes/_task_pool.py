@@ -29,7 +29,7 @@ class TaskPool(Pool, TaskProcess):
     regression of shape `(K, d)`.
 
     Args:
-        process: a `TaskProcess`: `LinearRegression`, `NonlinearRegression`, or one of your own.
+        process: a `TaskProcess`: `LinearRegression`, `NonlinearRegression`, `OrthonormalFeatures`, or one of your own.
         tasks: the number $K \ge 1$ of tasks, drawn with `seed`.
         seed: the seed of the pool, ≥ 0.
         vectors: instead of `tasks`, the weights $w_1 \dots w_K$ of linear regression, shape `(K, d)`.

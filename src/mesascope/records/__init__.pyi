@@ -62,6 +62,8 @@ from ._identification import MixtureRecord as MixtureRecord
 from ._identification import RankedRecord as RankedRecord
 from ._identification import ReadingRecord as ReadingRecord
 from ._identification import Separation as Separation
+from ._identification import SymbolDistances as SymbolDistances
+from ._identification import is_short as is_short
 from ._identification import read_identification as read_identification
 from ._identification import write_identification as write_identification
 from ._identity import PACKAGE as PACKAGE
@@ -79,6 +81,7 @@ from ._path_figures import path_figure as path_figure
 from ._path_figures import product_curves as product_curves
 from ._path_figures import settled_window as settled_window
 from ._path_figures import training_figure as training_figure
+from ._plain import PlainMapping as PlainMapping
 from ._plain import canonical_json as canonical_json
 from ._plain import is_too_deep as is_too_deep
 from ._plain import parse_json as parse_json

@@ -21,6 +21,33 @@ IdentificationVerdict = Literal["identified", "mixture", "ambiguous", "none"]
 """What `identify` says of a model."""
 
 
+class SymbolDistances(BaseModel, frozen=True, extra="forbid"):
+    """How far the probabilities of a learner are from those of the model, on tasks to which it was not fitted.
+
+    Attributes:
+        excess_cross_entropy: E Σ f log(f/g) in nats: the cross-entropy of the learner against the model, less the entropy of
+            the model; infinite where the learner excludes a symbol that the model does not.
+        excess_interval: its confidence interval over tasks.
+        total_variation: E ½ Σ |f − g|.
+        variation_interval: its confidence interval over tasks.
+    """
+
+    excess_cross_entropy: Number
+    excess_interval: tuple[Number, Number]
+    total_variation: Number
+    variation_interval: tuple[Number, Number]
+
+
+_SHOWN = 6
+
+
+def is_short(value: object) -> bool:
+    """Whether a hyperparameter is a list of so few numbers that texts show all of them."""
+    return (
+        isinstance(value, list) and len(value) <= _SHOWN and not any(isinstance(one, list) for one in value)
+    )
+
+
 class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     """A learner compared with the model.
 
@@ -33,6 +60,7 @@ class RankedRecord(BaseModel, frozen=True, extra="forbid"):
         contains: ids of learners that are equivalent to this one with the fitted hyperparameters.
         or_more: whether larger values of its integer, such as more steps, fit as well.
         diverges: whether its predictions are far larger than the model's: a distance above 4.
+        of_symbols: other distances of probabilities; None for other data.
     """
 
     learner: str
@@ -42,6 +70,7 @@ class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     contains: tuple[str, ...]
     or_more: bool = False
     diverges: bool = False
+    of_symbols: SymbolDistances | None = None
 
 
 class Beyond(BaseModel, frozen=True, extra="forbid"):

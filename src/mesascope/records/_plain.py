@@ -94,3 +94,4 @@ def as_list(value: Any) -> Any:
 
 PlainValue = Annotated[JsonValue, BeforeValidator(plain)]
 PlainMapping = Annotated[dict[str, JsonValue], BeforeValidator(plain)]
+"""A field of names and values that strict JSON holds; arrays become lists."""

@@ -6,6 +6,8 @@ from ._data import DataSpec as DataSpec
 from ._data import Horizon as Horizon
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
+from ._flow_settings import FlowEnd as FlowEnd
+from ._flow_settings import FlowSettings as FlowSettings
 from ._identify import IdentifyRun as IdentifyRun
 from ._identify import IdentifySpec as IdentifySpec
 from ._identify_along import AlongRun as AlongRun
@@ -16,6 +18,14 @@ from ._identify_models import FlowEndSpec as FlowEndSpec
 from ._identify_models import FunctionSpec as FunctionSpec
 from ._loss import LossResult as LossResult
 from ._loss import LossSpec as LossSpec
+from ._model_flow import ModelFlowResult as ModelFlowResult
+from ._model_flow import ModelFlowSpec as ModelFlowSpec
+from ._model_flow import flow_spec as flow_spec
+from ._model_loss import ModelLossResult as ModelLossResult
+from ._model_loss import ModelLossSpec as ModelLossSpec
+from ._model_loss import loss_spec as loss_spec
+from ._model_problem import ModelProblem as ModelProblem
+from ._model_problem import ModelProblemSpec as ModelProblemSpec
 from ._problem import Problem as Problem
 from ._problem import ProblemSpec as ProblemSpec
 from ._read import SpecError as SpecError

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.models import require_readable
 from mesascope.processes import (
     DiagonalUnitary,
     FewShot,
@@ -116,9 +117,15 @@ class DataSpec(Spec):
         if getattr(self, needed) is None:
             raise SpecError(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
         with error_path("process"):
-            self._process()
-        self._task()
+            of_length(self.source, self.shape.length)
+        self.task  # noqa: B018 — refuses weights that do not fit
         return self
+
+    def check_model(self, model: Any, *others: str) -> None:
+        """Refuse a model that does not read these data; the error names the kinds that do, and `others`."""
+        require_readable(model.kind, model.reads, self.source.data, self.source.kind, *others)
+        with error_path("model"):
+            model.check(self.shape)
 
     @property
     def source(self) -> Process:
@@ -145,13 +152,11 @@ class DataSpec(Spec):
                 source.table(self.shape.length)
             if isinstance(source, Pool):
                 source.table  # noqa: B018
-        return self._process(), self._task()
+        return of_length(self.source, self.shape.length), self.task
 
-    def _process(self) -> Process:
-        source = self.source
-        return source.of_horizon(self.shape.length) if isinstance(source, SequenceProcess) else source
-
-    def _task(self) -> "Task":
+    @property
+    def task(self) -> "Task":
+        """Which predictions count in the loss."""
         length, weights = self.shape.length, self.weights
         if isinstance(self.source, PromptProcess):
             named: Any = {"every": (1,) * (length + 1), "last": None}
@@ -160,3 +165,8 @@ class DataSpec(Spec):
         named = {"every": None, "last": {length - 1: 1}}
         weights = named[weights] if isinstance(weights, str) else weights
         return construct(NextToken, {"horizon": length, "weights": weights})
+
+
+def of_length(process: Process, length: int) -> Process:
+    """The process for sequences of this length, or prompts of any."""
+    return process.of_horizon(length) if isinstance(process, SequenceProcess) else process

@@ -1,132 +1,57 @@
-"""Where training goes from given initial weights: gradient flow, or gradient descent."""
+"""Where training of one layer of linear attention goes from given initial weights, with the limit that theory names."""
 
 import json
 from collections.abc import Callable, Sequence
-from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, model_validator
+from pydantic import model_validator
 
 from mesascope.core import Progress
 from mesascope.models import InitField
-from mesascope.specs import Count, Number, Positive, Spec, SpecError, error_path, in_file_form, positive, show
+from mesascope.specs import Spec, error_path
 
+from ._flow_settings import PATH_ENDS, FlowEnd, FlowSettings
 from ._problem import Problem, ProblemSpec
 
 if TYPE_CHECKING:
     from mesascope.dynamics import Descent, Flow
 
-_ENDS = 2  # points of a path if only its ends are needed
-_RTOL = 1e-11
 _DIFFERENT = {"init", "law", "until"}  # fields that may differ between flows that are solved together
-_FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
-_DESCENT_ONLY = ("lr", "steps")
-_NOT_FINITE = "the loss or its gradient is not finite at the start; take smaller weights in init, or a smaller scale of law"
-_DIVERGED = {
-    "flow": "the weights or the loss stopped being finite, or the step size vanished; take smaller weights in init, or "
-    "solver = 'kvaerno5'",
-    "descent": "the weights or the loss stopped being finite; take a smaller lr, or smaller weights in init",
-}
-"""Method → what to do, by fields of a specification."""
 
 
-def _until(value: Any) -> Number | str:
-    if isinstance(value, str) and value.strip()[:1].isalpha():
-        if value == "steady-state":
-            return value
-        raise SpecError(f"{show(value)} is neither a time > 0 nor 'steady-state'")
-    return positive(value)
-
-
-def _tolerance(value: Any) -> Number:
-    given = positive(value)
-    if not _RTOL <= given < 1:
-        raise SpecError(f"must lie between {_RTOL:g} (the solver's own error) and 1, got {value}")
-    return given
-
-
-Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(in_file_form)]
-Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(in_file_form)]
-
-
-class FlowResult(BaseModel):
+class FlowResult(FlowEnd):
     """The result of `FlowSpec.run`.
 
     Attributes:
         w_kq, w_pv: weights at the end, shapes (2d, 2d) and (d, 2d).
-        loss: the loss there.
         product: a_j b_j, the products of the two diagonals, shape (d,).
         limit_product: their limit by theory; None if there is none.
         limit_reason: the theorem, or why there is no limit.
-        gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
-        converged: whether the gradient fell below the tolerance.
-        time: flow time at the end; for descent, steps × lr.
-        steps: steps of the solver, or of the descent.
-        result: "converged", "finished" (the time or the steps asked for), "diverged", "step limit" or
-            "interrupted".
-        message: the meaning of the result, and the remedy if it failed.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     w_kq: list[list[float]]
     w_pv: list[list[float]]
-    loss: float
     product: list[float]
     limit_product: float | None
     limit_reason: str
-    gradient_norm: float
-    converged: bool
-    time: float
-    steps: int
-    result: str
-    message: str
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it ended in a steady state, or at the time or number of steps asked for."""
-        return self.result in ("converged", "finished")
 
 
-class FlowSpec(ProblemSpec):
-    """Gradient flow θ' = −∇L, or gradient descent θ ← θ − lr ∇L, from given initial weights.
+class FlowSpec(FlowSettings, ProblemSpec):
+    """Gradient flow θ' = −∇L, or gradient descent θ ← θ − lr ∇L, of one layer of linear attention.
 
     Attributes:
         init: initial weights.
         mask: gradient mask; "off-diagonal" sets gradients off the diagonals of the d × d blocks to 0 (zheng2024, Theorem 4.3).
-        method: "flow" (default) or "descent".
-        until: end of a flow; a time > 0, or "steady-state" (default).
-        tolerance: tolerance of the steady state of a flow; at least 1e-11, default 1e-10.
-        max_steps: maximum steps of the solver of a flow; default 100 000.
-        solver: solver of a flow; "tsit5" (explicit, default) or "kvaerno5" (implicit, for slow approaches at small dim).
-        lr: descent: learning rate > 0, for the loss summed over context lengths.
-        steps: descent: number of steps.
     """
+
+    start, scaled_by = "init", "law"
 
     init: InitField
     mask: Literal["off-diagonal"] | None = None
-    method: Literal["flow", "descent"] = "flow"
-    until: Until | None = None
-    tolerance: Tolerance | None = None
-    max_steps: Count | None = None
-    solver: Literal["tsit5", "kvaerno5"] | None = None
-    lr: Positive | None = None
-    steps: Count | None = None
 
     @model_validator(mode="after")
-    def _fields_fit_the_method(self) -> Self:
+    def _init_fits(self) -> Self:
         self.init.check(self.dim)
-        foreign, other = (_DESCENT_ONLY, "descent") if self.method == "flow" else (_FLOW_ONLY, "flow")
-        for name in foreign:
-            if getattr(self, name) is not None:
-                raise SpecError(
-                    f"belongs to method = '{other}', but method is '{self.method}'; leave it out or change method",
-                    name,
-                )
-        if self.method == "descent":
-            for name in _DESCENT_ONLY:
-                if getattr(self, name) is None:
-                    raise SpecError("missing; method = 'descent' needs lr and steps", name)
         return self
 
     def build(self) -> Problem:
@@ -153,7 +78,7 @@ class FlowSpec(ProblemSpec):
         return self.follow(progress)[0]
 
     def follow(
-        self, progress: Callable[[Progress], None] | None = None, *, saves: int = _ENDS
+        self, progress: Callable[[Progress], None] | None = None, *, saves: int = PATH_ENDS
     ) -> "tuple[FlowResult, Flow[Any] | Descent[Any]]":
         """As `run`; also return the path, with at most `saves` points.
 
@@ -161,27 +86,9 @@ class FlowSpec(ProblemSpec):
             SpecError, ValueError: as for `run`.
         """
         problem = self.checked()
-        if self.method == "descent":
-            return self._descend(problem, progress, saves)
-        from mesascope.dynamics import gradient_flow
-
-        model, process, task, _ = problem
-        until = "steady-state" if self.until is None else self.until
-        flow = gradient_flow(
-            model,
-            process,
-            task,
-            **self.settings(problem, saves),
-            until=until if isinstance(until, str) else float(until),
-            tolerance=1e-10 if self.tolerance is None else float(self.tolerance),
-            progress=progress,
-        )
-        return self.flow_result(problem, flow), flow
-
-    @property
-    def time(self) -> float | None:
-        """The flow time at the end; None for a flow to a steady state, or a descent."""
-        return None if self.until is None or isinstance(self.until, str) else float(self.until)
+        model, process, task, engine = problem
+        path = self.solve(model, process, task, engine=engine, mask=self.mask, saves=saves, progress=progress)
+        return self.flow_result(problem, path), path
 
     def checked(self) -> Problem:
         """As `build`; also refuse a problem that the engine cannot treat.
@@ -195,73 +102,31 @@ class FlowSpec(ProblemSpec):
             engine.objective(process, task, model.normalizer)
         return problem
 
-    def settings(self, problem: Problem, saves: int) -> dict[str, Any]:
-        """The arguments of `gradient_flow` beside the problem and the end of the flow."""
-        import diffrax
-
-        return {
-            "engine": problem.engine,
-            "mask": self.mask,
-            "solver": diffrax.Kvaerno5() if self.solver == "kvaerno5" else None,
-            "rtol": _RTOL,
-            "max_steps": self.max_steps or 100_000,
-            "saves": saves,
-        }
-
-    def flow_result(self, problem: Problem, flow: "Flow[Any]") -> FlowResult:
-        """The result of a flow that was solved."""
-        import jax
-        import numpy as np
-
-        from mesascope.objectives import losses
-
-        # of the two ends only: one program, and the same last digit for any number of points
-        ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], flow.trajectory)
-        loss = float(losses(flow.objective, ends)[-1])
-        return self._result(problem, flow, loss, flow.time, flow.stats["steps"])
-
-    def _descend(
-        self, problem: Problem, progress: Callable[[Progress], None] | None, saves: int
-    ) -> "tuple[FlowResult, Descent[Any]]":
-        from mesascope.dynamics import descend
-
-        model, process, task, engine = problem
-        rate, steps = float(self.lr or 0), self.steps or 0
-        descent = descend(
-            model,
-            process,
-            task,
-            learning_rate=rate,
-            steps=steps,
-            engine=engine,
-            mask=self.mask,
-            saves=100 if progress else saves,
-            progress=progress,
-        )
-        taken = int(descent.steps[-1])
-        return self._result(problem, descent, float(descent.loss[-1]), taken * rate, taken), descent
-
-    def _result(
-        self, problem: Problem, end: "Flow[Any] | Descent[Any]", loss: float, time: float, steps: int
-    ) -> FlowResult:
+    def flow_result(self, problem: Problem, path: "Flow[Any] | Descent[Any]") -> FlowResult:
+        """The result of a path that was solved."""
         limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
-        message = end.result.message
-        if end.result.value == "diverged":
-            message = _DIVERGED[self.method] if isfinite(float(end.gradient_norm)) or steps else _NOT_FINITE
         return FlowResult(
-            w_kq=end.model.w_kq.tolist(),
-            w_pv=end.model.w_pv.tolist(),
-            loss=loss,
-            product=end.model.products().tolist(),
+            **self.end(path, _loss_at_the_end(path)),
+            w_kq=path.model.w_kq.tolist(),
+            w_pv=path.model.w_pv.tolist(),
+            product=path.model.products().tolist(),
             limit_product=limit,
             limit_reason=reason,
-            gradient_norm=float(end.gradient_norm),
-            converged=end.converged,
-            time=time,
-            steps=steps,
-            result=end.result.value,
-            message=message,
         )
+
+
+def _loss_at_the_end(path: "Flow[Any] | Descent[Any]") -> float:
+    import jax
+    import numpy as np
+
+    from mesascope.dynamics import Descent
+    from mesascope.objectives import losses
+
+    if isinstance(path, Descent):
+        return float(path.loss[-1])
+    # of the two ends only: one program, and the same last digit for any number of points
+    ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], path.trajectory)
+    return float(losses(path.objective, ends)[-1])
 
 
 def theory_limit(
@@ -364,7 +229,8 @@ def follow_together(specs: Sequence[FlowSpec], *, saves: int) -> "list[tuple[Flo
     problems = [spec.checked() for spec in specs]
     models, processes, tasks, _ = zip(*problems, strict=True)
     times = [spec.time or 0.0 for spec in specs]
-    flows = gradient_flows(models, processes, tasks, times, **specs[0].settings(problems[0], saves))
+    shared = {"engine": problems[0].engine, "mask": specs[0].mask, **specs[0].solving(saves)}
+    flows = gradient_flows(models, processes, tasks, times, **shared)
     return [
         (spec.flow_result(problem, flow), flow)
         for spec, problem, flow in zip(specs, problems, flows, strict=True)

@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from mesascope.core import Progress
-from mesascope.models import require_readable
 from mesascope.records import MAX_PARTS
 from mesascope.specs import (
     Count,
@@ -137,10 +136,7 @@ class IdentifySpec(Judged):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        others = ("checkpoint", "function")
-        require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind, *others)
-        with error_path("model"):
-            self.model.check(self.shape)
+        self.check_model(self.model, "checkpoint", "function")
         if isinstance(self.model, FlowEndSpec):
             self.model.flow(self)
         return self

@@ -27,7 +27,8 @@ from mesascope.specs import (
 )
 
 from ._data import DataSpec
-from ._flow import FlowSpec, Until
+from ._flow import FlowSpec
+from ._flow_settings import Until
 from ._identify_function import named_model
 from ._train import TrainSpec, load_trained, trained_spec
 

@@ -67,25 +67,29 @@ class LossSpec(ProblemSpec):
             SpecError: as for `build`, or the engine cannot treat the problem.
             ValueError: 64-bit mode is off (exact engines).
         """
-        import equinox as eqx
-        import jax
-
         model, process, task, engine = self.build()
         with error_path("engine"):
             objective = engine.objective(process, task, model.normalizer)
-
-        @eqx.filter_jit
-        def value_and_gradient(objective: Any, model: Any) -> Any:
-            def loss(model: Any) -> Any:
-                estimate = objective(model)
-                return estimate.value, estimate.standard_error
-
-            return jax.value_and_grad(loss, has_aux=True)(model)
-
-        (value, error), gradient = value_and_gradient(objective, model)
+        loss, standard_error, gradient = loss_and_gradient(objective, model)
         return LossResult(
-            loss=float(value),
-            standard_error=float(error),
+            loss=loss,
+            standard_error=standard_error,
             grad_w_kq=gradient.w_kq.tolist(),
             grad_w_pv=gradient.w_pv.tolist(),
         )
+
+
+def loss_and_gradient(objective: Any, model: Any) -> tuple[float, float, Any]:
+    """The loss of a model, its standard error, and its gradient in the form of the model."""
+    import equinox as eqx
+
+    @eqx.filter_jit
+    def computed(objective: Any, model: Any) -> Any:
+        def loss(model: Any) -> Any:
+            estimate = objective(model)
+            return estimate.value, estimate.standard_error
+
+        return eqx.filter_value_and_grad(loss, has_aux=True)(model)
+
+    (value, error), gradient = computed(objective, model)
+    return float(value), float(error), gradient

@@ -33,7 +33,7 @@ def _diagonal_unitary(value: Any) -> Any:
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if isinstance(kind, str) and kind in known_kinds("process") and kind != DiagonalUnitary.kind:
         raise SpecError(
-            f"{show(kind)} is not supported here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
+            f"{show(kind)} needs a model here; give one, or take '{DiagonalUnitary.kind}'",
             "kind",
         )
     if kind != DiagonalUnitary.kind:
@@ -82,7 +82,7 @@ class ProblemSpec(Spec):
     @model_validator(mode="after")
     def _problem_fits(self) -> Self:
         construct(DiagonalUnitary, {"law": self.law, "dim": self.dim})
-        construct(NextToken, {"horizon": self.horizon, "weights": self.weights})
+        self.task  # noqa: B018 — refuses weights that do not fit
         self.engine.check(self.dim, self.horizon)
         return self
 
@@ -94,7 +94,12 @@ class ProblemSpec(Spec):
         """
         with error_path("law"):
             require_moments(self.law, self.dim)
-        return DiagonalUnitary(self.law, self.dim), NextToken(self.horizon, self.weights)
+        return DiagonalUnitary(self.law, self.dim), self.task
+
+    @property
+    def task(self) -> NextToken:
+        """Which predictions count in the loss."""
+        return construct(NextToken, {"horizon": self.horizon, "weights": self.weights})
 
 
 def require_moments(law: "Law", dim: int) -> None:

@@ -7,9 +7,9 @@ import stat
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,20 +18,22 @@ from mesascope.specs import TOO_DEEP, Spec, error_path, first_error
 from mesascope.specs import SpecError as SpecError
 
 _Spec = TypeVar("_Spec", bound=Spec)
+Kind: TypeAlias = type[_Spec] | Callable[[Any], type[_Spec]]
+"""The class of a specification, or a function that chooses it from the fields of a file."""
 _MAX_BYTES = 2**28
 # Names that are joined by 64 dots: tomllib takes the square of their number, and no specification is nested so deeply.
 _LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""", re.ASCII)
 
 
 def read_spec(
-    path: str | os.PathLike[str], kind: type[_Spec], *, given: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str], kind: Kind[_Spec], *, given: Mapping[str, Any] | None = None
 ) -> _Spec:
     """Read a specification from a file.
 
     Args:
         path: a .toml or .json file; with another ending, text that begins with `{` is JSON, other text TOML. `-`
             reads standard input.
-        kind: what it specifies, e.g. `LossSpec`.
+        kind: what it specifies, e.g. `TrainSpec`, or a function that chooses it from the fields, e.g. `loss_spec`.
         given: fields that are not in the file.
 
     Raises:
@@ -44,19 +46,20 @@ def read_spec(
         return parse_spec(_filled_in(data, given) if given else data, kind, folder=folder)
 
 
-def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
+def parse_spec(data: Any, kind: Kind[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
     """Read a specification from a mapping, as TOML and JSON files give them.
 
     Args:
         data: the mapping.
-        kind: what it specifies, e.g. `FlowSpec`.
+        kind: what it specifies, as for `read_spec`.
         folder: where relative paths of files of samples start.
 
     Raises:
         SpecError: a field is missing, unknown, or wrong; one line with field, what is wrong, and the fix.
     """
     try:
-        return kind.model_validate(data, context={"folder": Path(folder)})
+        chosen: type[_Spec] = kind if isinstance(kind, type) else kind(data)
+        return chosen.model_validate(data, context={"folder": Path(folder)})
     except ValidationError as error:
         raise first_error(error) from None
     except RecursionError:

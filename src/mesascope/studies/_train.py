@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from mesascope.core import Progress
 from mesascope.dynamics import Optimizer, OptimizerField, TrainingSettings
-from mesascope.models import ModelKind, require_readable
+from mesascope.models import ModelKind
 from mesascope.specs import (
     Seed,
     SpecError,
@@ -56,9 +56,7 @@ class TrainSpec(TrainingSettings, DataSpec):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind)
-        with error_path("model"):
-            self.model.check(self.shape)
+        self.check_model(self.model)
         return self
 
     def build(self) -> TrainingRun:

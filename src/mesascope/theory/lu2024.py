@@ -10,7 +10,8 @@ and is fitted by ridge regression on $n$ prompts. With $\alpha = \ell/d$, $\kapp
 $E(\hat y - y_q)^2$ converge as $d \to \infty$.
 
 Given the moments of the tasks, the problem at finite $d$ and $\tau = \infty$ is least squares with exact normal equations,
-which is derived here: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression of the task on the features.
+which is derived here, for any covariance of the inputs: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression of the task
+on the features.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import finite_nonnegative, finite_positive, finite_reals, integer_at_least, square_matrix
+from ..core import finite_nonnegative, finite_positive, finite_reals
+from ..processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
 from ..specs import Number
 from ._construction import Construction
 
@@ -33,13 +35,15 @@ def resolvent(x: Number, kappa: Number) -> float:
 
     Args:
         x: > 0.
-        kappa: $\kappa = K/d > 0$, or `math.inf`, where $R = I$.
+        kappa: $\kappa = K/d \ge 0$: 0, where almost all eigenvalues of $R$ are 0, to `math.inf`, where $R = I$.
 
     Source: lu2024; `common.py:6` of the authors' program.
     """
-    x, kappa = float(finite_positive("x", x)), _positive_or_infinite("kappa", kappa)
+    x, kappa = float(finite_positive("x", x)), _up_to_infinity("kappa", kappa, finite_nonnegative)
     if isinf(kappa):
         return 1 / (1 + x)
+    if kappa == 0:
+        return 1 / x
     shifted = kappa * (x + 1) - 1
     root = sqrt(shifted**2 + 4 * kappa * x)
     # the form in which nothing cancels
@@ -59,7 +63,8 @@ def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Numbe
 
     Args:
         alpha: $\alpha = \ell/d > 0$, examples per dimension.
-        kappa: $\kappa = K/d > 0$, tasks of the pool per dimension; `math.inf` for new tasks in every prompt.
+        kappa: $\kappa = K/d \ge 0$, tasks of the pool per dimension; 0 for few tasks, $1 \ll K \ll d$; `math.inf` for new
+            tasks in every prompt.
         noise_variance: $\rho \ge 0$.
         tau: $\tau = n/d^2 > 0$, not 1; `math.inf` for the minimum of the population loss.
 
@@ -188,42 +193,47 @@ class Features(NamedTuple):
     r"""The second moments of task and features of prompts: what the loss of $\Gamma$ depends on.
 
     Attributes:
-        cross: $E\,w f^\top$, shape (d, d + 1).
-        gram: $E f f^\top$, shape (d + 1, d + 1).
+        cross: $C = E\,w f^\top$, shape (d, d + 1).
+        gram: $F = E f f^\top$, shape (d + 1, d + 1).
         power: $E\,y_q^2$.
+        covariance: $\Sigma$ of the inputs, shape (d, d).
     """
 
     cross: np.ndarray
     gram: np.ndarray
     power: float
+    covariance: np.ndarray
 
     @property
     def minimum(self) -> np.ndarray:
-        r"""$\Gamma$ of the least error and norm, shape (d, d + 1): the regression of $w$ on $f$."""
+        r"""$\Gamma$ of the least error and norm, shape (d, d + 1): the regression $C F^{-1}$ of $w$ on $f$."""
         return np.linalg.lstsq(self.gram, self.cross.T, rcond=None)[0].T
 
     def ridge_minimum(self, penalty: Number) -> np.ndarray:
         r"""$\Gamma$ of the least $E(y_q - \hat y)^2 + \frac\lambda d \|\Gamma\|^2$, as the authors' program at $n = \infty$.
 
+        It solves $\Sigma \Gamma F + \frac\lambda d \Gamma = \Sigma C$.
+
         Args:
             penalty: $\lambda \ge 0$.
         """
         ridge = float(finite_nonnegative("penalty", penalty))
-        return (
-            np.linalg.solve(self.gram + ridge * np.eye(len(self.gram)), self.cross.T).T
-            if ridge
-            else self.minimum
-        )
+        if not ridge:
+            return self.minimum
+        scales, rates, left, right = self._axes()
+        sizes = scales[:, None]
+        return left @ (sizes * (left.T @ self.cross @ right) / (sizes * rates + ridge)) @ right.T
 
     @property
     def without_squares(self) -> Features:
         r"""The moments without the last feature, $\frac1\ell \sum_i y_i^2$; $\Gamma$ then has shape (d, d)."""
-        return Features(self.cross[:, :-1], self.gram[:-1, :-1], self.power)
+        return Features(self.cross[:, :-1], self.gram[:-1, :-1], self.power, self.covariance)
 
     def after(self, times: np.ndarray | float) -> np.ndarray:
-        r"""$\Gamma$ after gradient flow from 0: $\Gamma(t) = C\, F^{-1} (I - e^{-tF})$, $C$ and $F$ being `cross` and `gram`.
+        r"""$\Gamma$ after gradient flow from 0 on $\frac d2 E(y_q - \hat y)^2$: $\Gamma' = d\,\Sigma\,(C - \Gamma F)$.
 
-        It solves $\Gamma' = C - \Gamma F$, the flow of $\frac d2 E(y_q - \hat y)^2$; at the time `math.inf` it is `minimum`.
+        For $\Sigma = I/d$ it is $C\, F^{-1} (I - e^{-tF})$; else each pair of eigenvectors, of $d\,\Sigma$ and of $F$, has the
+        product of their eigenvalues as its rate. At the time `math.inf` it is `minimum`.
 
         Args:
             times: $t \ge 0$, of any shape.
@@ -231,51 +241,94 @@ class Features(NamedTuple):
         Returns:
             Shape (…, d, d + 1).
         """
-        rates, axes = np.linalg.eigh(self.gram)
-        return (self.cross @ axes * _grown(rates, times)[..., None, :]) @ axes.T
+        scales, rates, left, right = self._axes()
+        # where F q = 0 the feature fᵀq is 0, and so is C q: Γ q stays 0, but rounding leaves an eigenvalue there
+        null = rates <= len(rates) * np.finfo(float).eps * rates[-1]
+        sizes = scales[:, None] * np.where(null, 0.0, rates)
+        grown = scales[:, None] * np.where(null, 0.0, _grown(sizes, np.asarray(times)[..., None]))
+        return left @ (left.T @ self.cross @ right * grown) @ right.T
 
     def error(self, gamma: np.ndarray) -> Any:
         r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments; of several, where there are leading axes."""
-        dim = len(self.cross)
-        return self.power + np.sum(gamma @ self.gram * gamma - 2 * gamma * self.cross, (-2, -1)) / dim
+        change = gamma @ self.gram - 2 * self.cross
+        return self.power + np.sum(self.covariance @ gamma * change, (-2, -1))
+
+    def _axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return eigenvalues of d Σ and of F, and their eigenvectors."""
+        scales, left = np.linalg.eigh(len(self.covariance) * self.covariance)
+        rates, right = np.linalg.eigh(self.gram)
+        return scales, rates, left, right
 
 
-def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) -> Features:
-    r"""Return the exact second moments of the features for $x \sim N(0, I/d)$ and tasks with given moments.
+def features(process: LinearRegression | TaskPool, task: FewShot) -> Features:
+    r"""Return the exact second moments of the features for $x \sim N(0, \Sigma)$ and the tasks of a process or a pool.
 
-    The features are a column of $G = \sum_i e_i e_i^\top$, $e = (x, y)$, and $E G A G = \ell^2 S A S + \ell (S A^\top S +
-    \mathrm{tr}(A S)\, S)$ with $S = E\,e e^\top$ given $w$. With $p = \|w\|^2/d + \rho$
+    The features are $D G e_{d+1}/\ell$ with $G = \sum_i e_i e_i^\top$, $e = (x, y)$, $D = \mathrm{diag}(d, \dots, d, 1)$, and
+    $E\,G A G = \ell^2 S A S + \ell (S A^\top S + \mathrm{tr}(A S)\, S)$ with $S = E\,e e^\top$ given $w$. With
+    $p = w^\top \Sigma w + \sigma^2$
 
-    $$E f f^\top = \begin{pmatrix} (1 + \tfrac1\ell)\, E w w^\top + \tfrac d\ell\, E p\; I & (1 + \tfrac2\ell)\, E\,p\,w \\
-    \cdot & (1 + \tfrac2\ell)\, E\,p^2 \end{pmatrix}, \qquad E\,w f^\top = (E w w^\top,\ E\,p\,w).$$
+    $$E f f^\top = \begin{pmatrix} d^2 \bigl[(1 + \tfrac1\ell)\, \Sigma\,E w w^\top \Sigma + \tfrac1\ell\, E p\; \Sigma\bigr] &
+    d\,(1 + \tfrac2\ell)\, \Sigma\,E\,p\,w \\ \cdot & (1 + \tfrac2\ell)\, E\,p^2 \end{pmatrix}, \qquad
+    E\,w f^\top = (d\,E w w^\top \Sigma,\ E\,p\,w).$$
+
+    Where several numbers of examples count they are means with the weights of the task; without examples $f = 0$.
 
     Args:
-        weight_moments: $E\,v v^\top$ of $v = (1, w, \|w\|^2/d)$, shape (d + 2, d + 2): `weight_moments(I/d)` of a process.
-        examples: $\ell \ge 1$.
-        noise_variance: $\rho \ge 0$.
+        process: linear regression, or a pool of it, with Gaussian inputs, one covariance and one noise. lu2024 has
+            `covariance=np.eye(d) / d`, `prior="sphere"` and `noise=rho**0.5`.
+        task: the numbers of examples $\ell$ that count.
 
     Raises:
-        TypeError, ValueError: an argument is out of range or has another shape; moments for another covariance.
+        TypeError: the process or the task is another; its inputs are not Gaussian, or covariance or noise are random.
     """
-    moments = square_matrix("weight_moments", weight_moments)
-    if len(moments) < 3:
-        raise ValueError(f"weight_moments must have shape (d + 2, d + 2), got {moments.shape}")
-    ell = integer_at_least("examples", examples, 1)
-    rho = float(finite_nonnegative("noise_variance", noise_variance))
-    second, dim = moments[1:-1, 1:-1], len(moments) - 2
-    if not np.isclose(moments[0, -1] * dim, np.trace(second), rtol=1e-9, atol=0):
-        raise ValueError(
-            "weight_moments must be those for inputs of covariance I/d, in which the last entry of v is |w|²/d; "
-            "call weight_moments(np.eye(d) / d)"
-        )
-    power = moments[0, -1] + rho
-    weighted = moments[1:-1, -1] + rho * moments[1:-1, 0]
-    fourth = moments[-1, -1] + 2 * rho * moments[0, -1] + rho**2
+    if not isinstance(process, LinearRegression | TaskPool):
+        raise TypeError(f"process must be LinearRegression or a TaskPool of it, got {type(process).__name__}")
+    if not isinstance(task, FewShot):
+        raise TypeError(f"task must be FewShot, got {type(task).__name__}")
+    tasks = _tasks(process)
+    lengths, weights = np.array(task.support, float), task.weights_array()[list(task.support)]
+    shares = weights / weights.sum()
+    seen, inverse = shares @ (lengths > 0), shares[lengths > 0] @ (1 / lengths[lengths > 0])
+    sigma, dim = tasks.covariance, len(tasks.covariance)
+    power, weighted, fourth = tasks.power, sigma @ tasks.weighted, tasks.fourth
     gram = np.empty((dim + 1, dim + 1))
-    gram[:dim, :dim] = (1 + 1 / ell) * second + dim / ell * power * np.eye(dim)
-    gram[:dim, dim] = gram[dim, :dim] = (1 + 2 / ell) * weighted
-    gram[dim, dim] = (1 + 2 / ell) * fourth
-    return Features(np.column_stack([second, weighted]), gram, float(power))
+    spread = sigma @ tasks.second @ sigma
+    gram[:dim, :dim] = dim**2 * ((seen + inverse) * spread + inverse * power * sigma)
+    gram[:dim, dim] = gram[dim, :dim] = dim * (seen + 2 * inverse) * weighted
+    gram[dim, dim] = (seen + 2 * inverse) * fourth
+    cross = np.column_stack([dim * tasks.second @ sigma, tasks.weighted])
+    return Features(seen * cross, gram, power, sigma)
+
+
+class _Tasks(NamedTuple):
+    """Σ, E w wᵀ, E p, E p w and E p² of p = wᵀΣw + σ²."""
+
+    covariance: np.ndarray
+    second: np.ndarray
+    power: float
+    weighted: np.ndarray
+    fourth: float
+
+
+def _tasks(process: LinearRegression | TaskPool) -> _Tasks:
+    base = process.process if isinstance(process, TaskPool) else process
+    if not isinstance(base, LinearRegression):
+        raise TypeError(f"process must be a TaskPool of LinearRegression, not of {type(base).__name__}")
+    random = isinstance(base.covariance, RandomDiagonal) or isinstance(base.noise, NoiseRange)
+    if random or not isinstance(base.law, Gaussian):
+        raise TypeError(
+            f"process must have Gaussian inputs, one covariance and one noise; {base.describe()} has not"
+        )
+    scale = float(base.law.moment(2))
+    sigma = scale * (np.eye(base.dim) if base.covariance is None else np.array(base.covariance))
+    moments, noise = process.weight_moments(sigma), float(finite_nonnegative("noise", base.noise)) ** 2
+    return _Tasks(
+        sigma,
+        moments[1:-1, 1:-1],
+        float(moments[0, -1] + noise),
+        moments[1:-1, -1] + noise * moments[1:-1, 0],
+        float(moments[-1, -1] + 2 * noise * moments[0, -1] + noise**2),
+    )
 
 
 def prompt_features(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -395,7 +448,8 @@ def _checked(
     alpha: Number, kappa: Number, noise_variance: Number, tau: Number
 ) -> tuple[float, float, float, float]:
     alpha, rho = finite_positive("alpha", alpha), finite_nonnegative("noise_variance", noise_variance)
-    kappa, tau = _positive_or_infinite("kappa", kappa), _positive_or_infinite("tau", tau)
+    kappa = _up_to_infinity("kappa", kappa, finite_nonnegative)
+    tau = _up_to_infinity("tau", tau, finite_positive)
     for name, value in (("alpha", alpha), ("1 + noise_variance", 1 + rho)):
         if not 1e-50 <= value <= 1e50:
             raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value}")
@@ -406,5 +460,5 @@ def _checked(
     return float(alpha), kappa, float(rho), tau
 
 
-def _positive_or_infinite(name: str, value: Number) -> float:
-    return inf if isinstance(value, float) and value == inf else float(finite_positive(name, value))
+def _up_to_infinity(name: str, value: Number, finite: Callable[[str, Number], Number]) -> float:
+    return inf if isinstance(value, float) and value == inf else float(finite(name, value))

@@ -13,6 +13,8 @@ import numpy as np
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
 
+_AT_ONCE = 2**22  # numbers in one piece of prompts, examples and tasks: some 200 MB
+
 
 def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     r"""Return $\hat y_k^{dMMSE}$, the best predictions for tasks of the pool.
@@ -20,7 +22,7 @@ def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     $$\hat w_k = \frac{\sum_i w^{(i)} \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}
     {\sum_i \exp\bigl(-\frac1{2\sigma^2} \sum_{j < k} (y_j - w^{(i)\top} x_j)^2\bigr)}, \qquad \hat y_k = \hat w_k^\top x_k.$$
 
-    $\hat w_1$ is the mean of the pool. It takes up to 40 bytes for every prompt, example and task.
+    $\hat w_1$ is the mean of the pool. Its memory does not grow with the pool: tasks are summed in pieces.
 
     Args:
         tasks: $w^{(1)} \dots w^{(M)}$, shape (M, D).
@@ -40,10 +42,20 @@ def dmmse(tasks: Any, x: Any, y: Any, noise_variance: Number) -> np.ndarray:
     if pool.ndim != 2 or not len(pool) or pool.shape[1] != x.shape[-1]:
         raise ValueError(f"tasks must have shape (M, {x.shape[-1]}), a row for each task, got {pool.shape}")
     variance = _positive(noise_variance)
-    answers = x @ pool.T  # (…, K, M)
-    before = _sums_before((y[..., None] - answers) ** 2, -2)
-    scores = np.exp((before.min(-1, keepdims=True) - before) / (2 * variance))
-    return np.asarray((scores * answers).sum(-1) / scores.sum(-1))
+    least, total, weighted = np.full(y.shape, np.inf), np.zeros(y.shape), np.zeros(y.shape)
+    size = max(_AT_ONCE // max(y.size, 1), 1)
+    for start in range(0, len(pool), size):
+        answers = x @ pool[start : start + size].T  # (…, K, tasks)
+        before = _sums_before((y[..., None] - answers) ** 2, -2)
+        new = np.minimum(least, before.min(-1))
+        scores = np.exp((new[..., None] - before) / (2 * variance))
+        kept = np.exp((new - least) / (2 * variance))  # of the sums so far, which were relative to `least`
+        total, weighted, least = (
+            total * kept + scores.sum(-1),
+            weighted * kept + (scores * answers).sum(-1),
+            new,
+        )
+    return np.asarray(weighted / total)
 
 
 def ridge(x: Any, y: Any, noise_variance: Number) -> np.ndarray:

@@ -7,7 +7,7 @@ from mesascope.theory import edelman2024 as theory
 
 from . import Case
 
-QUICK = {"horizon": 6, "steps": 100, "per_decade": 2, "tasks": 100}
+QUICK = {"horizon": 6, "steps": 100, "per_decade": 2, "tasks": 100, "width": 8, "batch": 16}
 ORDER = theory.STRATEGIES
 
 
@@ -69,7 +69,9 @@ CASES = {
     "edelman2024/bayes": Case(
         {"sizes": [[2, 6], [3, 4]]}, two_for_one, (bigrams_lose_as_unigrams,), traced=False
     ),
-    "edelman2024/phases": Case(QUICK, planted(*ORDER), decision="not met", turned="met", traced=False),
+    "edelman2024/phases": Case(
+        {**QUICK, "seeds": 5}, planted(*ORDER), decision="not met", turned="met", traced=False
+    ),
     "edelman2024/named": Case(
         {**QUICK, "seeds": 5},
         planted(ORDER[2]),

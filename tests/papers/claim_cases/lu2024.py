@@ -1,8 +1,11 @@
 """How the claims of lu2024 are tested."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mesascope.papers.lu2024 import _double_descent, _full_layer, _map, _stored
+from mesascope.processes import TaskPool
 from mesascope.theory import lu2024 as theory
 
 from . import Case, scaled
@@ -16,7 +19,13 @@ def no_term(patch):
 def less_noise(patch):
     """Exact errors of prompts with a hundredth less noise than the program has."""
     right = theory.features
-    patch.setattr(theory, "features", lambda moments, examples, noise: right(moments, examples, 0.99 * noise))
+
+    def changed(process, task):
+        base = process.process if isinstance(process, TaskPool) else process
+        less = replace(base, noise=float(base.noise) * 0.99**0.5)
+        return right(less if base is process else TaskPool(less, vectors=process.table), task)
+
+    patch.setattr(theory, "features", changed)
 
 
 def with_ridge(patch):
@@ -65,7 +74,7 @@ def without_squares(patch):
 def _without(features):
     cross, gram = features.cross.copy(), features.gram.copy()
     cross[:, -1] = gram[-1, :-1] = gram[:-1, -1] = 0
-    return theory.Features(cross, gram, features.power)
+    return features._replace(cross=cross, gram=gram)
 
 
 CASES = {

@@ -9,9 +9,13 @@ from mesascope.theory import vonoswald2024 as theory
 from . import Case, at_rest, with_models, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
-TRAINED = {"steps": 400, "sequences": 1000}
-ASKED = {**TRAINED, "tasks": 160}
-LAYER = {"seeds": 5, "sequences": 1000}
+TRAINED = {
+    "steps": 400,
+    "sequences": 500,
+    "horizon": 14,
+    "seeds": 3,
+}  # one training of mesa layers for two claims
+LAYER = {"heads": 1, "steps": 500, "seeds": 4, "sequences": 1000, "samples": 10}
 
 
 def other_ridge(factor):
@@ -117,20 +121,30 @@ CASES = {
     "vonoswald2024/proposition-2": Case(
         {"dim": 2, "horizon": 6, "sequences": 2, "layers": [1, 3, 4000]}, other_ridge_tokens, traced=False
     ),
-    "vonoswald2024/one-layer": Case(LAYER, other_steps(1.3), (other_steps(0.7),), traced=False),
+    "vonoswald2024/one-layer": Case(
+        {**LAYER, "dim": 8, "horizon": 24}, other_steps(1.3), (other_steps(0.7),), traced=False
+    ),
     "vonoswald2024/second-block": Case(
-        {**LAYER, "cases": [["uniform", 4, 21]], "samples": 10, "asked": 1, "tasks": 160},
+        {
+            **LAYER,
+            "dim": 4,
+            "horizon": 12,
+            "cases": [["uniform", 4, 12]],
+            "learners": ["gradient-descent", "least-squares"],
+            "asked": 1,
+            "tasks": 80,
+        },
         without_the_block,
         (other_sign, other_steps(1.25)),
         traced=False,
     ),
     "vonoswald2024/depth-and-mesa-layer": Case(
-        {**TRAINED, "layers": [1, 2], "horizon": 14, "seeds": 3},
+        {**TRAINED, "layers": [1, 2]},
         at_rest(_depth, "fall_of_errors", less_ridge),
         traced=False,
     ),
     "vonoswald2024/mesa-layer-named": Case(
-        {**ASKED, "learners": ["least-squares", "ridge"]},
+        {**TRAINED, "tasks": 100, "learners": ["least-squares", "ridge"]},
         at_rest(_depth, "fall_of_errors", distorted_queries),
         traced=False,
     ),

@@ -84,11 +84,8 @@ def value(folder, name=NAME):
 def test_modules_are_imported_again_after_an_edit(tmp_path):
     (tmp_path / f"{NAME}.py").write_text("from helper_of_it import VALUE\n")
     helper = tmp_path / "helper_of_it.py"
-    for number in (
-        1,
-        2,
-        3,
-    ):  # of the same length, within a second: stored bytecode would be that of the first
+    # Of the same length, within a second: stored bytecode would be that of the first.
+    for number in range(1, 4):
         helper.write_text(f"VALUE = {number}\n")
         os.utime(helper, ns=(number * 10**8, number * 10**8))
         assert value(tmp_path) == number
@@ -111,8 +108,9 @@ def test_two_studies_may_have_modules_of_one_name(tmp_path):
 def test_modules_of_the_program_are_not_replaced(tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.py").write_text("VALUE = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, NAME, None)  # what was there before, nothing, is there again at the end
+    del sys.modules[NAME]
     theirs = __import__(NAME)
-    monkeypatch.setitem(sys.modules, NAME, theirs)  # removed at the end
     (tmp_path / f"{NAME}.py").write_text("VALUE = 22\n")
     assert value(tmp_path) == 22
     assert sys.modules[NAME] is theirs and theirs.VALUE == 1

@@ -24,17 +24,13 @@ _POOL = """\
 import numpy as np
 
 fresh = ms.LinearRegression(10, covariance=np.eye(10) / 10, prior="sphere", noise=0.5)
-lu2024 = ms.theory.lu2024
-
-
-def features(data, covariance=np.eye(10) / 10):
-    return lu2024.features(data.weight_moments(covariance), 20, 0.5**2)
-
+lu2024, task = ms.theory.lu2024, ms.FewShot(20)
+new = lu2024.features(fresh, task)
 
 for tasks in (1, 3, 10, 30, 100, 300):
-    pool = features(ms.TaskPool(fresh, tasks=tasks))
+    pool = lu2024.features(ms.TaskPool(fresh, tasks=tasks), task)
     best = pool.minimum
-    print(tasks, "tasks:", pool.error(best), "on them,", features(fresh).error(best), "on new ones")"""
+    print(tasks, "tasks:", pool.error(best), "on them,", new.error(best), "on new ones")"""
 PROGRAMS = {
     "data": ("import jax\n\nprocess.sample(jax.random.key(0), 5, 1)",),
     "model": ("print(model.w_kq)\nprint(model.w_pv)",),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from mesascope.lab._behaviour_panel import SIX_LEARNERS, show_identification, weights_at_end
+from mesascope.lab._behaviour_panel import SIX_LEARNERS, show_identification, weights_at
 from mesascope.lab._claims_page import FINDINGS, FINDINGS_ADDRESS
 from mesascope.lab._figures import phase_reach
 from mesascope.lab._form import form_of, kind_title, setting_fields, setting_of
@@ -275,14 +275,12 @@ class StoryPage(SettingPage):
             self._show_answer()
 
     async def _measure(self, setting: FlowSpec, flow: dict[str, Any]) -> None:
-        found = await self._measuring.compute(
-            "It could not be measured", spec=setting, **weights_at_end(flow)
-        )
+        found = await self._measuring.compute("It could not be measured", spec=setting, **weights_at(flow))
         if found is not None and setting is self.session.spec:
             self._ratio.show(ratio_data(self.session.results["facts"], flow, found))
 
     async def _identify(self, setting: FlowSpec, flow: dict[str, Any]) -> None:
-        arguments = {"learners": SIX_LEARNERS, "tasks": IDENTIFY_TASKS, **weights_at_end(flow)}
+        arguments = {"learners": SIX_LEARNERS, "tasks": IDENTIFY_TASKS, **weights_at(flow)}
         answer = await self._identifying.compute("It cannot be identified", "slow", spec=setting, **arguments)
         if answer is None or setting is not self.session.spec:
             return

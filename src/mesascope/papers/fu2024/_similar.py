@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.learners import SpectralLearner, features_of, prompt_examples
+from mesascope.learners import Ends, SpectralLearner, features_of, prompt_examples
 from mesascope.processes import LinearRegression
 
 from .._claim import Settings
@@ -39,7 +39,7 @@ class SumSteps(SpectralLearner):
     step_size: Any
     steps: Any
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """(1 − (1 − ηns)^K)/s, with its limit Kηn at s = 0."""
         rate = self.step_size * n
         left = jnp.power(1 - rate * values, self.steps * 1.0)
@@ -57,7 +57,7 @@ class FrobeniusNewton(SpectralLearner):
 
     steps: Any
 
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+    def filter(self, values: Array, ends: Ends, n: Array) -> Array:
         """(1 − (1 − s²/‖s²‖)^(2^K))/s, 0 at s = 0."""
         norm = jnp.sqrt((values**4).sum(-1, keepdims=True))
         share = values**2 / jnp.where(norm > 0, norm, 1)

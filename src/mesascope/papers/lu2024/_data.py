@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mesascope.processes import LinearRegression, TaskPool
+from mesascope.processes import FewShot, LinearRegression, TaskPool
 from mesascope.theory import lu2024 as theory
 
 PAPER = "lu2024"
@@ -17,17 +17,12 @@ def regression(dim: int, prior: str, noise_variance: float) -> LinearRegression:
     return LinearRegression(dim, covariance=np.eye(dim) / dim, prior=prior, noise=noise_variance**0.5)
 
 
-def features_of(
-    process: LinearRegression | TaskPool, examples: int, noise_variance: float
-) -> theory.Features:
-    return theory.features(_moments(process), examples, noise_variance)
+def features_of(process: LinearRegression | TaskPool, examples: int) -> theory.Features:
+    """The moments of the features of prompts with so many examples."""
+    return theory.features(process, FewShot(examples))
 
 
-@lru_cache(maxsize=2048)
-def _moments(process: LinearRegression | TaskPool) -> np.ndarray:
-    return process.weight_moments(np.eye(process.dim) / process.dim)
-
-
+@lru_cache(maxsize=512)  # those of the map are drawn once for all numbers of examples
 def pool_on_the_sphere(dim: int, size: int, noise_variance: float, seed: int) -> TaskPool:
     """A pool of tasks of norm √d."""
     return TaskPool(regression(dim, "sphere", noise_variance), tasks=size, seed=seed)

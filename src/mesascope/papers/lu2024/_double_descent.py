@@ -24,7 +24,7 @@ def _errors(dim: int, settings: _Descent) -> np.ndarray:
     They scatter like 1/d: pools of the smaller dimension are four times as many.
     """
     examples, size = int(settings.alpha * dim), int(settings.kappa * dim)
-    fresh = features_of(regression(dim, "sphere", settings.noise), examples, settings.noise)
+    fresh = features_of(regression(dim, "sphere", settings.noise), examples)
     pools = settings.replicas * (_MORE if dim == min(settings.dims) else 1)
     errors = np.empty((len(settings.cases), pools))
     for place in np.ndindex(errors.shape):
@@ -80,8 +80,10 @@ def _figure(errors: dict[int, np.ndarray], settings: _Descent) -> Figure:
         limit = [theory.fresh_error(settings.alpha, settings.kappa, settings.noise, tau) for tau in x]
         traces.append(Line(x=np.log2(x), y=limit, label="Result 1, d → ∞", series=0))
     for series, (dim, found) in enumerate(errors.items(), 1):
-        middle = found.mean(1)
-        traces.append(Points(x=np.log2(settings.cases), y=middle, label=f"d = {dim}", series=series))
+        means, ends = zip(*map(mean_interval, found), strict=True)
+        half = [high - mean for mean, (_, high) in zip(means, ends, strict=True)]
+        x = np.log2(settings.cases)
+        traces.append(Points(x=x, y=means, yerr=half, label=f"d = {dim}", series=series))
     return one_panel(
         "Double descent in the number of prompts",
         f"α = {settings.alpha:g}, κ = {settings.kappa:g}, ρ = {settings.noise:g}",
@@ -89,7 +91,7 @@ def _figure(errors: dict[int, np.ndarray], settings: _Descent) -> Figure:
         xlabel=r"$\log_2 \tau$, prompts over $d^2$",
         ylabel="error on new tasks",
         yscale="log",
-        caption="Means over pools; the error of each layer is exact.",
+        caption="Means over pools, with 95 % intervals; the error of each layer is exact.",
     )
 
 

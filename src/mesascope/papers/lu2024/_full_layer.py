@@ -98,8 +98,8 @@ def _searched(settings: _Layer, tasks: int) -> dict[int, BestLayer]:
 def _compared(settings: _Layer, tasks: int, seed: int, found: BestLayer) -> _Compared:
     dim, examples, noise = settings.dim, settings.examples, settings.noise
     process, task = regression(dim, "sphere", noise), FewShot(examples=examples)
-    known = features_of(pool_on_the_sphere(dim, tasks, noise, seed), examples, noise)
-    fresh, gamma = features_of(process, examples, noise), known.minimum
+    known = features_of(pool_on_the_sphere(dim, tasks, noise, seed), examples)
+    fresh, gamma = features_of(process, examples), known.minimum
     new = [2 * float(population_loss(one, process, task).value) for one in found.models]
     errors = float(fresh.error(gamma)), min(new), max(new)
     on_pool = 2 * found.best.value / float(known.error(gamma))

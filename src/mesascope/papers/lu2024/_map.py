@@ -17,6 +17,7 @@ from ._data import PAPER, features_of, pool_on_the_sphere, regression
 _KINDS = ("train to the end", "stop early; the end is harmful", "stop early")
 _BANDS = (1.1, 2.0)  # of errors on new tasks over those on the pool
 _TIMES = np.append(np.geomspace(1e-3, 1e4, 71), inf)  # ten a decade
+_ONE = 30  # where the time is 1
 
 
 class _Map(Settings):
@@ -60,9 +61,9 @@ def _map(settings: _Map) -> Finding:
 def _errors(settings: _Map, tasks: int, examples: int, pools: int) -> np.ndarray:
     """Exact errors on new tasks and on the pool at `_TIMES` of the flow on each pool, shape (2, pools, times)."""
     dim, noise = settings.dim, settings.noise
-    fresh = features_of(regression(dim, "sphere", noise), examples, noise)
+    fresh = features_of(regression(dim, "sphere", noise), examples)
     drawn = (pool_on_the_sphere(dim, tasks, noise, settings.seed + one) for one in range(pools))
-    known = [features_of(pool, examples, noise) for pool in drawn]
+    known = [features_of(pool, examples) for pool in drawn]
     paths = [pool.after(_TIMES) for pool in known]
     return np.array(
         [
@@ -94,6 +95,8 @@ def _figure(settings: _Map) -> Figure:
     panels = (
         _panel(f"Tasks of the pool, at the end, {here}", ratios, pool[..., -1], **error),
         _panel(f"New tasks, at the end, {here}", ratios, new[..., -1], **error),
+        _panel(f"Tasks of the pool, at time 1, {here}", ratios, pool[..., _ONE], **error),
+        _panel(f"New tasks, at time 1, {here}", ratios, new[..., _ONE], **error),
         _panel(f"New tasks, at the best time, {here}", ratios, new.min(-1), **error),
         _panel(f"New tasks are worse by, {here}", ratios, apart, colorlabel="at the end", kinds=bands),
         _panel(f"For new tasks, {here}", ratios, _kinds(settings, new), colorlabel="best", kinds=_KINDS),

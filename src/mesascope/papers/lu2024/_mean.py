@@ -28,13 +28,13 @@ class _Mean(Settings):
 def _mean(settings: _Mean) -> Finding:
     """The error on new tasks of the best Γ with and without the mean squared label, against the limit."""
     dim, examples, noise = settings.dim, settings.examples, settings.noise
-    fresh = features_of(regression(dim, "sphere", noise), examples, noise)
+    fresh = features_of(regression(dim, "sphere", noise), examples)
     with_, without = [], []
     for tasks in settings.sizes:
         drawn = (
             pool_on_the_sphere(dim, tasks, noise, settings.seed + one) for one in range(settings.replicas)
         )
-        pools = [features_of(pool, examples, noise) for pool in drawn]
+        pools = [features_of(pool, examples) for pool in drawn]
         with_.append([fresh.error(pool.minimum) for pool in pools])
         bare = [pool.without_squares for pool in pools]
         without.append([fresh.without_squares.error(pool.minimum) for pool in bare])

@@ -72,7 +72,7 @@ def _stored(settings: _Stored) -> Finding:
     rng = np.random.default_rng(settings.seed)
     for name in settings.cases:
         run = _STORED[name]
-        fresh = features_of(regression(run.dim, "sphere", _NOISE), int(run.alpha * run.dim), _NOISE)
+        fresh = features_of(regression(run.dim, "sphere", _NOISE), int(run.alpha * run.dim))
         distances, from_formula = [], []
         for kappa, mean, deviation in zip(_RATIOS, run.means, run.deviations, strict=False):
             size = int(kappa * run.dim)
@@ -102,7 +102,7 @@ def _expected(run: _Run, size: int, fresh: theory.Features, prompts: int, rng: n
     examples, weights = int(run.alpha * run.dim), run.dim * (run.dim + 1)
     seed = int(rng.integers(2**32))
     drawn_pool = TaskPool(regression(run.dim, "identity", _NOISE), tasks=size, seed=seed)
-    pool = features_of(drawn_pool, examples, _NOISE)
+    pool = features_of(drawn_pool, examples)
     term = _first_order(
         pool, fresh, draw_prompts(np.asarray(drawn_pool.table), examples, _NOISE, prompts, rng)
     )

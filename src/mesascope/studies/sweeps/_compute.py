@@ -10,6 +10,10 @@ from .._certify import CertifySpec
 from .._flow import FlowResult, FlowSpec, follow_together
 from .._identify import IdentifySpec
 from .._loss import LossSpec
+from .._model_flow import ModelFlowSpec, flow_spec
+from .._model_loss import ModelLossSpec, loss_spec
+from .._model_problem import named_weights
+from .._read import Kind as KindOfSpec
 from .._train import TrainSpec
 
 if TYPE_CHECKING:
@@ -17,12 +21,12 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["flow", "train", "identify", "certify", "loss"]
 
-SPECS: dict[str, type[Spec]] = {
-    "flow": FlowSpec,
+SPECS: dict[str, KindOfSpec[Any]] = {
+    "flow": flow_spec,
     "train": TrainSpec,
     "identify": IdentifySpec,
     "certify": CertifySpec,
-    "loss": LossSpec,
+    "loss": loss_spec,
 }
 """Kind of run → its specification."""
 _SAVES = 32  # points of a path, at most
@@ -69,39 +73,63 @@ def _flow(spec: FlowSpec, folder: Path) -> Computed:
 
 
 def _of_flow(spec: FlowSpec, result: FlowResult, path: "Flow[Any] | Descent[Any]") -> Computed:
+    import numpy as np
+
     error = _failure(result)
     outcome = result.model_dump()
     if 6 * spec.dim**2 > _MAX_ENTRIES:
         del outcome["w_kq"], outcome["w_pv"]
-    return Computed(outcome, _path(path), error)
+    along, data = _path(path)
+    data |= {
+        "w_kq": ((along, "row", "column"), np.asarray(path.trajectory.w_kq)),
+        "w_pv": ((along, "output", "column"), np.asarray(path.trajectory.w_pv)),
+    }
+    return Computed(outcome, data, error)
 
 
-def _path(path: "Flow[Any] | Descent[Any]") -> dict[str, tuple[Any, Any]]:
+def _model_flow(spec: ModelFlowSpec, folder: Path) -> Computed:
+    import numpy as np
+
+    problem = spec.build()
+    result, path = spec.follow(problem, saves=_SAVES)
+    outcome = result.model_dump()
+    weights = named_weights(path.trajectory)
+    along, data = _path(path)
+    points = len(data[along][1])
+    if sum(one.size for one in weights.values()) > _MAX_ENTRIES * points:
+        del outcome["weights"]
+    if (objective := problem.test_objective) is not None:
+        data["test_loss"] = (along, _losses(objective, path.trajectory, points))
+    for name, values in weights.items():
+        axes = (f"{name}_{i}" for i in range(values.ndim - 1))
+        data[name] = ((along, *axes), np.asarray(values))
+    return Computed(outcome, data, _failure(result))
+
+
+def _path(path: "Flow[Any] | Descent[Any]") -> tuple[str, dict[str, tuple[Any, Any]]]:
+    """The name of the axis along a path; its places, and the losses there."""
     import numpy as np
 
     from mesascope.dynamics import Descent
 
-    along, places = ("step", path.steps) if isinstance(path, Descent) else ("time", path.times)
-    losses = path.loss if isinstance(path, Descent) else _losses(path)
-    return {
-        along: (along, np.asarray(places)),
-        "loss": (along, np.asarray(losses)),
-        "w_kq": ((along, "row", "column"), np.asarray(path.trajectory.w_kq)),
-        "w_pv": ((along, "output", "column"), np.asarray(path.trajectory.w_pv)),
-    }
+    if isinstance(path, Descent):
+        along, places, losses = "step", path.steps, path.loss
+    else:
+        along, places = "time", path.times
+        losses = _losses(path.objective, path.trajectory, len(places))
+    return along, {along: (along, np.asarray(places)), "loss": (along, np.asarray(losses))}
 
 
-def _losses(flow: "Flow[Any]") -> Any:
-    """The losses along a path, padded to one length: a program is compiled for every length."""
+def _losses(objective: Any, trajectory: Any, count: int) -> Any:
+    """The losses at the points of a path, padded to one length: a program is compiled for every length."""
     import jax
     import numpy as np
 
     from mesascope.objectives import losses
 
-    count = len(flow.times)
     places = np.minimum(np.arange(_SAVES + 1), count - 1)
-    points = jax.tree.map(lambda weight: np.asarray(weight)[places], flow.trajectory)
-    return np.asarray(losses(flow.objective, points))[:count]
+    points = jax.tree.map(lambda weight: np.asarray(weight)[places], trajectory)
+    return np.asarray(losses(objective, points))[:count]
 
 
 def _train(spec: TrainSpec, folder: Path) -> Computed:
@@ -162,10 +190,13 @@ def _certify(spec: CertifySpec, folder: Path) -> Computed:
     return Computed({"proved": True, **record.model_dump(mode="json", exclude={"provenance", "spec"})})
 
 
-def _loss(spec: LossSpec, folder: Path) -> Computed:
+def _loss(spec: LossSpec | ModelLossSpec, folder: Path) -> Computed:
     result = spec.run()
     error = None if result.finite else "the loss or its gradient leaves double precision; use smaller weights"
-    return Computed(result.model_dump(), None, error)
+    outcome = result.model_dump()
+    if isinstance(spec, ModelLossSpec):
+        del outcome["gradient"]  # of any size; `mesascope loss --json` prints it
+    return Computed(outcome, None, error)
 
 
 _COMPUTE: dict[type[Spec], Callable[[Any, Path], Computed]] = {
@@ -174,4 +205,8 @@ _COMPUTE: dict[type[Spec], Callable[[Any, Path], Computed]] = {
     IdentifySpec: _identify,
     CertifySpec: _certify,
     LossSpec: _loss,
+    ModelFlowSpec: _model_flow,
+    ModelLossSpec: _loss,
 }
+FIELDS = frozenset(name for spec in _COMPUTE for name in spec.model_fields)
+"""The fields of all specifications of runs."""

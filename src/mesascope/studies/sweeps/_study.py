@@ -13,7 +13,7 @@ from mesascope.specs import Spec, SpecError, error_path, in_file_form, show
 from .._read import parse_spec
 from .._train import TrainSpec
 from ._axes import AxisOrZip, Choice, Setting, StudyName, described, plain_value, refuse_repeated
-from ._compute import SPECS, Kind
+from ._compute import FIELDS, SPECS, Kind
 from ._subset import RandomSubset, SubsetField
 from ._values import MAX_POINTS
 
@@ -60,9 +60,8 @@ class StudySpec(Spec):
     @classmethod
     def _refuse_a_run(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and "base" not in data:
-            fields = {name for kind in SPECS.values() for name in kind.model_fields} - {*cls.model_fields}
             for name in data:
-                if name in fields:
+                if name in FIELDS.difference(cls.model_fields):
                     raise SpecError(
                         f"this specifies a run (it has a {name}), not a study; put it into a table base, beside "
                         "name, kind and axes"

@@ -1,0 +1,185 @@
+"""The files of a benchmark: what a method is shown, the key, and the answers of a method."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from mesascope.records import PlainMapping, Provenance, parse_json, read_bytes, write_text
+from mesascope.specs import first_error
+
+from ._cases import Group, Truth
+from ._data import Setting
+from ._models import AnyModel
+
+MANIFEST = "manifest.json"
+KEY = "key.json"
+
+Verdict = Literal["identified", "mixture", "ambiguous", "none"]
+"""What a method says of a model: one learner, one mixture, several that it cannot tell apart, or none."""
+
+
+class DataFile(BaseModel, frozen=True, extra="forbid"):
+    """The contexts of one process: arrays `SETTING/x`, `SETTING/y`, `SETTING/tokens` or `SETTING/symbols`.
+
+    Attributes:
+        file: their file, from the folder of the benchmark.
+        sha256: its digest.
+        settings: the process and the task of every setting.
+    """
+
+    file: str
+    sha256: str
+    settings: dict[str, Setting]
+
+
+class ModelFile(BaseModel, frozen=True, extra="forbid"):
+    """The predictions of one model: arrays `SETTING/predictions`, and the weights of a network.
+
+    Attributes:
+        file: their file, from the folder of the benchmark.
+        sha256: its digest.
+        data: the name of its data.
+    """
+
+    file: str
+    sha256: str
+    data: str
+
+
+class Manifest(BaseModel, frozen=True, extra="forbid"):
+    """What a method is shown.
+
+    Attributes:
+        format: of this file.
+        seed: the seed of models and data.
+        draws: how often each learner with hyperparameters, and each mixture, was drawn.
+        data: the contexts, by name.
+        models: the models, by number.
+        key: digest of the file with the right answers.
+        provenance: the versions that wrote it.
+    """
+
+    format: Literal["mesascope.benchmark/1"] = "mesascope.benchmark/1"
+    seed: int
+    draws: int
+    data: dict[str, DataFile]
+    models: dict[str, ModelFile]
+    key: str
+    provenance: Provenance
+
+
+class KeyEntry(BaseModel, frozen=True, extra="forbid"):
+    """What a method is not shown of a model.
+
+    Attributes:
+        group: where it comes from.
+        model: its description.
+        noise: relative size of what is added to its predictions.
+        truth: the right answer.
+    """
+
+    group: Group
+    model: AnyModel
+    noise: float
+    truth: Truth
+
+
+class Key(BaseModel, frozen=True, extra="forbid"):
+    """The right answers.
+
+    Attributes:
+        models: by number.
+    """
+
+    models: dict[str, KeyEntry]
+
+
+class Answer(BaseModel, frozen=True, extra="forbid"):
+    """What a method says of a model.
+
+    Attributes:
+        verdict: whether it names one learner, one mixture, several learners or none.
+        learners: ids of learners: one, the parts of a mixture, those that cannot be told apart, or none.
+        hyperparameters: by id, as far as the method finds them.
+        weights: of a mixture: by id the weight and the ends of its 95 % interval.
+        seconds: how long it took.
+    """
+
+    verdict: Verdict
+    learners: tuple[str, ...] = ()
+    hyperparameters: dict[str, PlainMapping] = {}
+    weights: dict[str, tuple[float, float, float]] = {}
+    seconds: float = 0.0
+
+
+class Answers(BaseModel, frozen=True, extra="forbid"):
+    """The answers of a method.
+
+    Attributes:
+        method: its name.
+        benchmark: digest of the manifest.
+        answers: by the number of the model.
+        provenance: the versions, for methods of this package.
+    """
+
+    method: str
+    benchmark: str
+    answers: Mapping[str, Answer]
+    provenance: Provenance | None = None
+
+
+_Read = TypeVar("_Read", bound=BaseModel)
+
+
+def read_json(path: Path, kind: type[_Read]) -> _Read:
+    """Read a JSON file of the benchmark.
+
+    Raises:
+        ValueError: there is no such file, it is no JSON, or does not have these fields.
+    """
+    try:
+        content = parse_json(read_bytes(path))
+    except OSError as error:
+        raise ValueError(
+            f"cannot read {path}: {error.strerror}; `mesascope benchmark write DIR` makes a benchmark"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON ({error}); get the file again") from error
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise first_error(error).within(file=str(path)) from error
+
+
+def write_json(path: Path, content: BaseModel) -> None:
+    """Write a JSON file, atomically.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, allow_nan=False) + "\n")
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def inside(folder: Path, file: str) -> Path:
+    """Return a file of the benchmark.
+
+    Raises:
+        ValueError: it is not in the folder.
+    """
+    path = (folder / file).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError(
+            f"{folder / MANIFEST}: names {file!r}, which is outside its folder; get the benchmark again"
+        )
+    return path

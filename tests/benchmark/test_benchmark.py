@@ -1,0 +1,350 @@
+"""The benchmark: what is written is what the models are, and scores count right and wrong answers."""
+
+import json
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import mesascope.benchmark._write as writing
+from mesascope.benchmark import (
+    METHODS,
+    Answer,
+    Answers,
+    Benchmark,
+    _methods,
+    read_json,
+    score,
+    write_benchmark,
+)
+from mesascope.benchmark._cases import Truth
+from mesascope.benchmark._score import mark
+from mesascope.cli import main
+from mesascope.probes import identify
+
+ONE = Truth(learners=("ridge",), hyperparameters={"ridge": {"penalty": 0.5}}, weights={})
+TWO = Truth(learners=("average", "ridge"), hyperparameters={}, weights={"average": 0.4, "ridge": 0.6})
+NONE = Truth(learners=(), hyperparameters={}, weights={})
+OF_SYMBOLS = ["zero", "retrieval", "unigram-posterior", "dirichlet-posterior"]
+
+
+def entries(benchmark, **wanted):
+    """The models of a group, or whose description has these fields, with their keys."""
+    return {
+        name: entry
+        for name, entry in benchmark.key.models.items()
+        if all((vars(entry) | vars(entry.model)).get(field) == value for field, value in wanted.items())
+    }
+
+
+def arrays(benchmark, name):
+    """Contexts and predictions of a model as others read them: JSON, safetensors, NumPy."""
+    manifest = json.loads((benchmark.folder / "manifest.json").read_text())
+    model = manifest["models"][name]
+    data = manifest["data"][model["data"]]
+    return load_file(benchmark.folder / data["file"]), load_file(benchmark.folder / model["file"])
+
+
+def perfect(benchmark):
+    """The answers of a method that has the key."""
+    answers = {}
+    for name, entry in benchmark.key.models.items():
+        names = entry.truth.learners
+        verdict = ("none", "identified")[len(names)] if len(names) < 2 else "mixture"
+        weights = {one: (weight, weight - 0.1, weight + 0.1) for one, weight in entry.truth.weights.items()}
+        answers[name] = Answer(
+            verdict=verdict, learners=names, hyperparameters=entry.truth.hyperparameters, weights=weights
+        )
+    return Answers(method="perfect", benchmark=benchmark.id, answers=answers)
+
+
+def test_predictions_of_gradient_descent_are_those_of_its_formula(benchmark_of_few):
+    """From the files alone: every step adds η times the mean gradient of the examples so far."""
+    (name,) = entries(benchmark_of_few, group="planted", learner="gradient-descent")
+    known = benchmark_of_few.key.models[name].truth.hyperparameters["gradient-descent"]
+    data, given = arrays(benchmark_of_few, name)
+    for setting in ("usual", "inputs × ½", "contexts 2 × as long"):
+        x, y = data[f"{setting}/x"], data[f"{setting}/y"]
+        found = given[f"{setting}/predictions"]
+        assert found.shape == x.shape[:2]
+        for task in range(3):
+            for n in range(1, x.shape[1]):
+                weights = np.zeros(3)
+                for _ in range(known["steps"]):
+                    weights += known["step_size"] / n * x[task, :n].T @ (y[task, :n] - x[task, :n] @ weights)
+                exact = weights @ x[task, n]
+                assert abs(found[task, n] - exact) < 1.5e-3 * abs(exact)  # the noise is at most √2 · 1e-3
+
+
+def test_predictions_of_a_mixture_are_the_mean_of_its_parts(benchmark_of_few):
+    """Nearest neighbours and ridge regression, as loops."""
+    ((name, entry),) = (
+        (name, entry)
+        for name, entry in benchmark_of_few.key.models.items()
+        if benchmark_of_few.manifest.models[name].data == "prompts" and entry.group == "mixture"
+    )
+    weights, known = entry.truth.weights, entry.truth.hyperparameters
+    assert set(weights) == {"nearest-neighbours", "ridge"} and sum(weights.values()) == pytest.approx(1)
+    data, given = arrays(benchmark_of_few, name)
+    x, y, found = data["usual/x"], data["usual/y"], given["usual/predictions"]
+    for task in range(5):
+        for n in range(1, x.shape[1]):
+            inputs, labels, query = x[task, :n], y[task, :n], x[task, n]
+            order = np.argsort(((inputs - query) ** 2).sum(-1))[: known["nearest-neighbours"]["neighbours"]]
+            gram = inputs.T @ inputs + known["ridge"]["penalty"] * np.eye(3)
+            ridge = query @ np.linalg.solve(gram, inputs.T @ labels)
+            exact = weights["nearest-neighbours"] * labels[order].mean() + weights["ridge"] * ridge
+            assert abs(found[task, n] - exact) < 0.0284 * abs(exact)  # the noise is at most √2 · 0.02
+
+
+def test_bigram_counts_of_symbols_are_probabilities(benchmark_of_few):
+    ((name, entry),) = {
+        name: entry
+        for name, entry in entries(benchmark_of_few, learner="dirichlet-posterior").items()
+        if benchmark_of_few.manifest.models[name].data == "chains"
+    }.items()
+    concentration = entry.truth.hyperparameters["dirichlet-posterior"]["concentration"]
+    data, given = arrays(benchmark_of_few, name)
+    symbols, found = data["usual/symbols"], given["usual/predictions"]
+    np.testing.assert_allclose(found[:, 1:].sum(-1), 1, rtol=1e-12)
+    for task in range(5):
+        for t in range(1, symbols.shape[1]):
+            counts = np.full(3, concentration)
+            for before, after in zip(symbols[task, :t], symbols[task, 1 : t + 1], strict=True):
+                counts[after] += before == symbols[task, t]
+            ratio = found[task, t] / (counts / counts.sum())
+            assert np.abs(ratio - 1).max() < 4e-3  # e^(√2 · 1e-3) over the sum of such terms
+
+
+def test_a_model_of_the_folder_gives_the_recorded_predictions(benchmark_of_few):
+    for name in benchmark_of_few.names:
+        data, given = arrays(benchmark_of_few, name)
+        model = benchmark_of_few.model(name)
+        kinds = [kind for kind in ("x", "y", "tokens", "symbols") if f"usual/{kind}" in data]
+        contexts = [data[f"usual/{kind}"][:6] for kind in kinds]
+        if len(contexts) == 2:
+            contexts[1] = contexts[1][:, :-1]
+        expected = given["usual/predictions"][:6, -1]
+        np.testing.assert_allclose(np.asarray(model(*contexts)), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_files_do_not_show_the_answers(folder):
+    shown = (folder / "manifest.json").read_text()
+    assert not any(word in shown for word in ("planted", "ridge", "decoy", "learner"))
+
+
+@pytest.mark.slow
+def test_constructed_and_trained_networks_are_their_learners(monkeypatch):
+    """The key of a network of every kind, against the predictions of the learner that it names."""
+    from mesascope.benchmark import _networks
+    from mesascope.benchmark._models import LearnerModel
+
+    monkeypatch.setattr(_networks, "_LAWS", _networks._LAWS[-1:])
+    monkeypatch.setattr(_networks, "_EIGENVALUES", ((1.0, 1.0), (1.5, 0.5)))
+    found = list(writing.constructions(writing.standard_data(), np.random.default_rng(0)))[1::2]
+    found += list(writing.trained(np.random.default_rng(0)))
+    assert len(found) == 4 + 3
+    for case in found:
+        (name,) = case.truth.learners
+        usual = case.settings["usual"]
+        problems = usual.problems(0, "test")
+        learner = LearnerModel(learner=name, hyperparameters=case.truth.hyperparameters[name])
+        model = writing.answers(writing.predictor(case.model, usual, 0.0, case.weights), problems)
+        exact = writing.answers(writing.predictor(learner, usual, 0.0, {}), problems)
+        distance = np.mean(np.abs(model - exact) ** 2) / np.mean(np.abs(exact) ** 2)
+        # flows end where the gradient is below a tolerance
+        assert distance < (1e-20 if case.group == "construction" else 1e-7), (case.data, distance)
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "expected"),
+    [
+        (Answer(verdict="identified", learners=("ridge",)), ONE, "right"),
+        (Answer(verdict="identified", learners=("posterior-mean",)), ONE, "right"),  # the same function
+        (Answer(verdict="identified", learners=("lasso",)), ONE, "wrong"),
+        (Answer(verdict="mixture", learners=("ridge", "average")), ONE, "wrong"),
+        (Answer(verdict="ambiguous", learners=("lasso", "ridge")), ONE, "open"),
+        (Answer(verdict="ambiguous", learners=("lasso", "average")), ONE, "missed"),
+        (Answer(verdict="none"), ONE, "missed"),
+        (Answer(verdict="mixture", learners=("ridge", "average")), TWO, "right"),
+        (Answer(verdict="identified", learners=("ridge",)), TWO, "wrong"),
+        (Answer(verdict="mixture", learners=("ridge", "lasso")), TWO, "wrong"),
+        (Answer(verdict="ambiguous", learners=("ridge", "average", "lasso")), TWO, "open"),
+        (Answer(verdict="none"), NONE, "right"),
+        (Answer(verdict="identified", learners=("ridge",)), NONE, "wrong"),
+        (Answer(verdict="ambiguous", learners=("ridge", "lasso")), NONE, "missed"),
+    ],
+)
+def test_marks(answer, truth, expected):
+    assert mark(answer, truth) == expected
+
+
+def test_the_key_scores_full_marks(benchmark_of_few):
+    found = score(benchmark_of_few, perfect(benchmark_of_few))
+    assert found.accuracy == 1 and found.wrong == {}
+    assert (found.within, found.largest_error, found.covered) == (1, 0, 1)
+    assert found.counts["mixture"]["right"] == 3
+    assert found.intervals == 1  # of prompts, with noise: two learners, one free weight
+
+
+def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few):
+    answers = dict(perfect(benchmark_of_few).answers)
+    ((name, _),) = entries(benchmark_of_few, group="planted", learner="ridge").items()
+    penalty = answers[name].hyperparameters["ridge"]["penalty"]
+    answers[name] = answers[name].model_copy(
+        update={"hyperparameters": {"ridge": {"penalty": 1.1 * penalty}}}
+    )
+    mixed = next(name for name, entry in entries(benchmark_of_few, group="mixture").items() if entry.noise)
+    weights = {one: (value, value + 0.01, value + 0.1) for one, (value, *_) in answers[mixed].weights.items()}
+    answers[mixed] = answers[mixed].model_copy(update={"weights": weights})
+    found = score(benchmark_of_few, Answers(method="rough", benchmark=benchmark_of_few.id, answers=answers))
+    assert found.largest_error == pytest.approx(0.1)
+    assert found.within == pytest.approx(1 - 1 / found.hyperparameters)
+    assert found.covered == 0 and found.coverage == (0, pytest.approx(0.975))  # of one interval
+
+
+@pytest.mark.slow
+def test_identify_names_a_planted_learner_and_no_decoy(benchmark_of_few, monkeypatch):
+    """The nearest of the same fits is always one: the page has the record of both methods for all models and learners."""
+    monkeypatch.setattr(_methods, "identify", partial(identify, learners=OF_SYMBOLS))
+    planted = entries(benchmark_of_few, group="planted", learner="dirichlet-posterior")
+    decoys = entries(benchmark_of_few, name="shifted-bigrams")
+    for method, marks in (("identify", ["right", "right"]), ("nearest", ["right", "wrong"])):
+        found = [
+            mark(METHODS[method](benchmark_of_few.model(name), benchmark_of_few.setting(name)), entry.truth)
+            for name, entry in (planted | decoys).items()
+        ]
+        assert found == marks, method
+
+
+def test_answers_that_are_written_are_kept(benchmark_of_few, tmp_path):
+    """A method that fails at the third model loses the first two of no second call."""
+    asked = []
+
+    def failing(model, setting):
+        asked.append(setting)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return Answer(verdict="none")
+
+    out = tmp_path / "answers.json"
+    with pytest.raises(KeyboardInterrupt):
+        benchmark_of_few.answer(failing, "mine", out)
+    assert len(read_json(out, Answers).answers) == 2
+    done = benchmark_of_few.answer(failing, "mine", out)
+    assert len(done.answers) == len(benchmark_of_few.names) == len(asked) - 1
+    with pytest.raises(ValueError, match="not of 'yours'"):
+        benchmark_of_few.answer(failing, "yours", out)
+
+
+def damaged(folder, tmp_path, name, text):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    (copy / name).write_text(text)
+    return copy
+
+
+def changed(folder, tmp_path, name, change):
+    content = json.loads((folder / name).read_text())
+    change(content)
+    return damaged(folder, tmp_path, name, json.dumps(content))
+
+
+def test_bad_folders_are_refused_in_one_line(folder, tmp_path, capsys):
+    answers = tmp_path / "answers.json"
+
+    def refused(*arguments):
+        assert main([str(one) for one in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and len(err.splitlines()) == 1
+        return err
+
+    assert "is not an empty folder" in refused("benchmark", "write", folder)
+    assert "cannot read" in refused("benchmark", "score", tmp_path, answers)
+    assert "cannot read" in refused("benchmark", "score", folder, answers)
+    assert "give a file of answers" in refused("benchmark", "score", folder)
+    assert "is no JSON" in refused(
+        "benchmark", "score", damaged(folder, tmp_path, "manifest.json", "{"), answers
+    )
+    shutil.rmtree(tmp_path / "copy")
+    copy = changed(folder, tmp_path, "key.json", lambda key: key["models"].popitem())
+    assert "is not the key of this benchmark" in refused("benchmark", "score", copy, answers)
+    shutil.rmtree(tmp_path / "copy")
+    copy = changed(folder, tmp_path, "manifest.json", lambda content: content.update(format="other"))
+    assert "format" in refused("benchmark", "score", copy, answers)
+    answers.write_text(json.dumps({"method": "mine", "benchmark": "0", "answers": {}}))
+    assert "another benchmark" in refused("benchmark", "score", folder, answers)
+    answers.write_text(json.dumps({"method": "mine", "benchmark": Benchmark(folder).id, "answers": {}}))
+    assert "no answer to model 0000" in refused("benchmark", "score", folder, answers)
+    bad = {"0000": {"verdict": "perhaps"}}
+    answers.write_text(json.dumps({"method": "mine", "benchmark": Benchmark(folder).id, "answers": bad}))
+    assert "verdict" in refused("benchmark", "score", folder, answers)
+
+
+def test_a_changed_or_foreign_file_of_a_model_is_refused(folder, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    benchmark = Benchmark(copy)
+    name = next(iter(entries(benchmark, group="construction")))
+    path = copy / benchmark.manifest.models[name].file
+    save_file({one: 2 * array for one, array in load_file(path).items()}, path)
+    with pytest.raises(ValueError, match="was changed after it was written"):
+        benchmark.model(name)
+    outside = {name: benchmark.manifest.models[name].model_copy(update={"file": "../elsewhere"})}
+    benchmark.manifest = benchmark.manifest.model_copy(update={"models": outside})
+    with pytest.raises(ValueError, match="outside its folder"):
+        benchmark.model(name)
+
+
+def test_scores_are_printed_and_given_as_json(folder, tmp_path, capsys):
+    benchmark, file = Benchmark(folder), tmp_path / "answers.json"
+    file.write_text(perfect(benchmark).model_dump_json())
+    assert main(["benchmark", "score", str(folder), str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "perfect" in shown and "100.0 %" in shown and f"{len(benchmark.names)} all" in shown
+    assert main(["benchmark", "score", str(folder), str(file), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["scores"]
+    assert found["counts"]["all"]["right"] == len(benchmark.names)
+
+
+def test_groups_do_not_depend_on_each_other():
+    both = [case.model for case in writing.cases(0, 1, ("construction", "mixture"))]
+    alone = [case.model for case in writing.cases(0, 1, ("mixture",))]
+    assert both[-len(alone) :] == alone and len(both) == len(alone) + 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"groups": ("planted", "plant")}, "did you mean 'planted'"),
+        ({"groups": ()}, "at least one"),
+        ({"draws": 0}, "draws"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_written(tmp_path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        write_benchmark(tmp_path / "new", **settings)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_interrupted_write_is_no_benchmark(tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing, "cases", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_benchmark(tmp_path / "new")
+    with pytest.raises(ValueError, match="cannot read"):
+        Benchmark(tmp_path / "new")
+
+
+def test_a_model_is_identified_by_the_python_interface(benchmark_of_few):
+    """As the page shows it: a method of one's own gets a function and a process."""
+    (name,) = entries(benchmark_of_few, group="planted", learner="average")
+    setting = benchmark_of_few.setting(name)
+    names = ["zero", "average", "last-token"]
+    found = identify(benchmark_of_few.model(name), setting.process, setting.task, tasks=100, learners=names)
+    assert (found.verdict, found.candidates) == ("identified", ("average",))
