@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from measuring import ALL_CORES
 
-# A model, a process and a task at d = 5, T = 30.
+# A bar in seconds, and a model and a process at d = 5, T = 30.
 _SETTINGS = {
     "a function of NumPy arrays": (
+        30,
         "process = ms.LinearAR.contracting(ms.Gaussian(1.0), 5, 0.3, 0.9, noise=0.5)\n"
         "def model(contexts):\n"
         "    x, y = contexts[:, :-1], contexts[:, 1:]\n"
@@ -17,6 +18,7 @@ _SETTINGS = {
         "    return (contexts[:, -1:] @ np.linalg.solve(gram, x.swapaxes(1, 2) @ y))[:, 0]\n"
     ),
     "a layer of linear attention": (
+        15,
         "process = ms.DiagonalUnitary(ms.Gaussian(1.0), 5)\n"
         "model = ms.LinearAttention.diagonal(5, 0.4, 0.4)\n"
     ),
@@ -31,15 +33,32 @@ _BEFORE = (
 @pytest.mark.parametrize("what", _SETTINGS)
 def test_full_identification(benchmark, bar, run_python, what):
     """All learners, 2000 tasks, from a cold start."""
-    bar(what=f"`identify` of {what}, all learners, 2000 tasks, d = 5, T = 30, cold", seconds=60)
+    seconds, setting = _SETTINGS[what]
+    bar(what=f"`identify` of {what}, all learners, 2000 tasks, d = 5, T = 30, cold", seconds=seconds)
     code = (
-        f"{_BEFORE}import numpy as np\n{_SETTINGS[what]}"
+        f"{_BEFORE}import numpy as np\n{setting}"
         "print(ms.identify(model, process, ms.NextToken(30)).verdict)"
     )
     finished = []
     benchmark.pedantic(lambda: finished.append(run_python("-c", code)), rounds=1)
     benchmark.extra_info["memory"] = finished[-1].memory
     assert finished[-1].output.strip() == "identified"
+
+
+def test_identification_along_training(benchmark, bar, run_python):
+    """Fifty layers of linear attention on the way to gradient descent, ten learners."""
+    bar(what="`identify_along` of 50 checkpoints, ten learners, 500 tasks, d = 5, T = 30, cold", seconds=60)
+    code = (
+        f"{_BEFORE}process = ms.DiagonalUnitary(ms.Gaussian(1.0), 5)\n"
+        "checkpoints = {n: ms.LinearAttention.diagonal(5, 0.01 * n, 0.01 * n) for n in range(50)}\n"
+        "learners = ['zero', 'average', 'last-token', 'gradient-descent', 'gradient-descent++', 'momentum', 'ridge', "
+        "'least-squares', 'chebyshev', 'kernel-smoother']\n"
+        "run = ms.identify_along(checkpoints, process, ms.NextToken(30), learners=learners, tasks=500)\n"
+        "print(len(run.answers))"
+    )
+    finished = benchmark.pedantic(lambda: run_python("-c", code), rounds=1)
+    benchmark.extra_info["memory"] = finished.memory
+    assert finished.output.strip() == "50"
 
 
 def test_planted_models(benchmark, bar, run_python):

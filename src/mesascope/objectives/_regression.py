@@ -64,7 +64,6 @@ class RegressionObjective(Objective):
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
         inverse = normalizer_inverses(layer.normalizer, lengths + 1)
         seen = layer.context != "examples"  # whether the query attends to itself
-        moments = _moments(*_merge(layer, sign), self.tasks)
         coefficients = np.array(
             [
                 weights @ (lengths * inverse) ** 2,
@@ -76,8 +75,7 @@ class RegressionObjective(Objective):
                 -2 * seen * weights @ inverse,
             ]
         )
-        value = jnp.asarray(coefficients) @ moments / 2
-        return Estimate(value, jnp.zeros_like(value))
+        return _loss(coefficients, layer, sign, self.tasks)
 
 
 def regression_objective(process: LinearRegression | TaskPool, task: FewShot) -> RegressionObjective:
@@ -87,8 +85,7 @@ def regression_objective(process: LinearRegression | TaskPool, task: FewShot) ->
         TypeError: for pools of nonlinear regression, inputs of another law, or sparse weights that are not of a pool.
         ValueError: a random covariance of this dimension needs too many nodes.
     """
-    with jax.ensure_compile_time_eval():  # the first call may be inside a trace
-        return RegressionObjective(regression_tasks(process), task, process.dim)
+    return RegressionObjective(regression_tasks(process), task, process.dim)
 
 
 def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
@@ -123,16 +120,22 @@ def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
     return keys[:, :, :-1], sign * jnp.einsum("hk,hkj->hj", layer.w_p[:, -1], layer.w_v)
 
 
-@eqx.filter_jit
+@eqx.filter_jit  # one program: many small ones take longer to compile
+def _loss(coefficients: np.ndarray, layer: Any, sign: float, tasks: Tasks) -> Estimate:
+    """Return half the sum of the factors of `_moments` times these coefficients."""
+    value = jnp.dot(coefficients, _moments(*_merge(layer, sign), tasks)) / 2
+    return Estimate(value, jnp.zeros_like(value))
+
+
 def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
-    """Return the coefficients of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
+    """Return the factors of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
     given = jax.vmap(lambda noise, sigma, law: _given_task(m, u, sigma, law, noise), (0, None, None))
     each = jax.vmap(given, (None, 0, 0))(tasks.noises, tasks.covariances, tasks.moments)
     return jnp.einsum("nm,nmk->k", tasks.weights, each)
 
 
 def _given_task(m: Array, u: Array, sigma: Array, law: Array, noise: Array) -> Array:
-    """Return the coefficients given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
+    """Return the factors given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
 
     With M_h = (B_h; r_hᵀ), u_h = (a_h, c_h) and S = (I; wᵀ) Σ (I, w) + σ² e eᵀ, e the last unit vector,
 
@@ -159,8 +162,8 @@ def _given_task(m: Array, u: Array, sigma: Array, law: Array, noise: Array) -> A
     power = _affine(read @ a.T + noise * jnp.outer(c, c), along + jnp.swapaxes(along, 0, 1), jnp.outer(c, c))
     mean = jnp.einsum("hhiv->iv", crossed)
     through = mean @ law
-    swapped = jnp.einsum("khiv,vw,ij,hkjw->", crossed, law, sigma, crossed)
-    spread = swapped + jnp.einsum("hkv,vw,hkw->", inner, law, power)
+    swapped = jnp.sum((crossed @ law) * jnp.swapaxes(sigma @ crossed, 0, 1))
+    spread = swapped + jnp.sum((inner @ law) * power)
     bias, own = _self_term(b, a, sigma)
     return jnp.stack(
         [
@@ -184,12 +187,13 @@ def _self_term(m: Array, u: Array, sigma: Array) -> tuple[Array, Array]:
     """Return E s x_q and E s² for s = Σ_h (u_hᵀx_q)(x_qᵀ M_h x_q), by all pairings of four and of six Gaussian factors."""
     forms = (m + jnp.swapaxes(m, 1, 2)) / 2
     reads = u @ sigma
-    traces = jnp.einsum("hij,ij->h", forms, sigma)
+    traces = jnp.sum(forms * sigma, (1, 2))
     products = jnp.einsum("hij,kj->hki", forms, reads)  # B_h Σ u_k
     own = jnp.einsum("hhi->hi", products)
     bias = traces @ reads + 2 * own.sum(0) @ sigma
-    pairs = jnp.einsum("hij,jk,gkl,li->hg", forms, sigma, forms, sigma)
+    scaled = forms @ sigma
+    pairs = jnp.einsum("hij,gji->hg", scaled, scaled)
     separate = jnp.sum((u @ reads.T) * (jnp.outer(traces, traces) + 2 * pairs))
     once = jnp.sum((traces @ reads) * own.sum(0))
-    crossed = jnp.einsum("hki,ij,khj->", products, sigma, products) + own.sum(0) @ sigma @ own.sum(0)
+    crossed = jnp.sum((products @ sigma) * jnp.swapaxes(products, 0, 1)) + own.sum(0) @ sigma @ own.sum(0)
     return bias, separate + 4 * (once + crossed)

@@ -6,9 +6,7 @@ from functools import lru_cache
 from itertools import product
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from mesascope.processes import Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
 from mesascope.specs import Number
@@ -26,10 +24,10 @@ class Tasks(eqx.Module):
         weights: weights of (Σ, σ²) with sum 1, shape (n, m).
     """
 
-    covariances: Array
-    moments: Array
-    noises: Array
-    weights: Array
+    covariances: np.ndarray
+    moments: np.ndarray
+    noises: np.ndarray
+    weights: np.ndarray
 
 
 def regression_tasks(process: LinearRegression | TaskPool) -> Tasks:
@@ -57,8 +55,7 @@ def _tasks(process: LinearRegression | TaskPool) -> Tasks:
     covariances, shares = _covariances(base)
     moments = np.stack([process.weight_moments(one) for one in covariances])
     noises, levels = _noises(base.noise)
-    arrays = (covariances, moments, noises, np.outer(shares, levels))
-    return Tasks(*map(jnp.asarray, arrays))
+    return Tasks(covariances, moments, noises, np.outer(shares, levels))
 
 
 def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
