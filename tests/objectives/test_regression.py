@@ -100,6 +100,14 @@ def test_it_is_the_definition_in_one_dimension(context, sign):
     assert exact(one, process, FewShot(1)) == pytest.approx(by_quadrature(one, 1, 0.7), rel=1e-11)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-7, 1e7])
+def test_it_knows_random_covariances_of_any_size(scale):
+    """E (ŷ − y)²/2 of the answer 0 is E |w|² E s²/2d per dimension, here 3 · scale²/3/2."""
+    zero = jax.tree.map(jnp.zeros_like, model(3, 1))
+    process = LinearRegression(3, None, RandomDiagonal(Uniform(scale)))
+    assert exact(zero, process, FewShot(2)) == pytest.approx(scale**2 / 2, rel=1e-12)
+
+
 @pytest.mark.parametrize("context", ["examples", "all"])
 def test_a_pool_is_the_mean_over_its_tasks(context):
     # each task alone is a pool of one: by quadrature over x and noise, with w fixed

@@ -59,13 +59,11 @@ def _tasks(process: LinearRegression | TaskPool) -> Tasks:
 
 
 def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
-    scale, d = float(process.law.moment(2)), process.dim
-    if process.covariance is None:
-        return scale * np.eye(d)[None], np.ones(1)
     if not isinstance(process.covariance, RandomDiagonal):
-        return scale * np.array(process.covariance)[None], np.ones(1)
+        return process.input_covariance[None], np.ones(1)
+    scale = float(process.law.moment(2))
     values, weights = [], []
-    for term in process.covariance.law.quadrature(d):
+    for term in process.covariance.law.quadrature(process.dim):
         rules = [_squared(rule.nodes, rule.weights) for rule in term.rules]
         if np.prod([len(w) for _, w in rules]) > _MAX_NODES:
             raise ValueError(
@@ -78,7 +76,8 @@ def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
 
 def _squared(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rule of s² from that of s, with nodes ±s merged."""
-    squares, place = np.unique(np.round(nodes**2, 12), return_inverse=True)
+    largest = (nodes**2).max() or 1.0
+    squares, place = np.unique(np.round(nodes**2 / largest, 12), return_inverse=True)
     exact = np.zeros(len(squares))
     exact[place] = nodes**2
     return exact, np.bincount(place, weights)

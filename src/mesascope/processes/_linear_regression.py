@@ -120,6 +120,18 @@ class LinearRegression(TaskProcess):
         kept = jax.random.permutation(support_key, jnp.tile(kept, (count, 1)), axis=1, independent=True)
         return jnp.where(kept, weights, 0.0)
 
+    @property
+    def input_covariance(self) -> np.ndarray:
+        r"""The covariance $E\,x x^\top$ of the inputs, shape `(d, d)`.
+
+        Raises:
+            TypeError: it is random, another one in every prompt.
+        """
+        if isinstance(self.covariance, RandomDiagonal):
+            raise TypeError(f"the covariance of the inputs of {self.describe()} is random")
+        shape = np.eye(self.dim) if self.covariance is None else np.array(self.covariance)
+        return float(self.law.moment(2)) * shape
+
     def weight_moments(self, covariance: np.ndarray) -> np.ndarray:
         r"""Return $E\,v v^\top$ of $v = (1, w, w^\top \Sigma w)$, shape `(d + 2, d + 2)`.
 

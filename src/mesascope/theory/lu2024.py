@@ -1,12 +1,12 @@
 r"""Linear attention trained on a finite pool of regression tasks (lu2024, arXiv 2405.11751).
 
 Setting: $x_i \sim N(0, I/d)$, tasks $w$ with $\|w\|^2 = d$ (a pool of $K$ of them, or the whole sphere), $y_i = w^\top x_i +
-N(0, \rho)$, $\ell$ examples and a query. One layer of linear attention, reduced to what matters, predicts
+N(0, \rho)$, $\ell$ examples and a query. One layer of linear attention whose $W^{PV}$ reads the label alone predicts
 
 $$\hat y = x_q^\top \Gamma f, \qquad f = \Bigl(\frac d\ell \sum_i y_i x_i,\ \frac1\ell \sum_i y_i^2\Bigr) \in \mathbb{R}^{d+1},
 \qquad \Gamma \in \mathbb{R}^{d \times (d+1)},$$
 
-and is fitted by ridge regression on $n$ prompts. With $\alpha = \ell/d$, $\kappa = K/d$, $\tau = n/d^2$ fixed, errors
+where $\Gamma$ is the part of $W^{KQ}$ that then reaches the prediction. It is fitted by ridge regression on $n$ prompts. With $\alpha = \ell/d$, $\kappa = K/d$, $\tau = n/d^2$ fixed, errors
 $E(\hat y - y_q)^2$ converge as $d \to \infty$.
 
 Given the moments of the tasks, the problem at finite $d$ and $\tau = \infty$ is least squares with exact normal equations,
@@ -26,6 +26,9 @@ from ..core import finite_nonnegative, finite_positive, finite_reals
 from ..processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
 from ..specs import Number
 from ._construction import Construction
+
+
+_HALVINGS, _POINTS = 53, 16  # of the angle of an eigenvalue, down to rounding; of Gauss's rule in each interval
 
 
 def resolvent(x: Number, kappa: Number) -> float:
@@ -50,16 +53,21 @@ def resolvent(x: Number, kappa: Number) -> float:
     return 2 * kappa / (shifted + root) if shifted > 0 else (root - shifted) / (2 * x)
 
 
-def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
+def icl_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
     r"""Return the limit of $E(\hat y - y_q)^2$ on new tasks, without ridge: $e_{ICL}$.
 
     For $\tau = \infty$, $x_* = (1 + \rho)/\alpha$ and $m = M_\kappa(x_*)$, it is that of $\Gamma = R (R + x_* I)^{-1}$:
 
     $$e = \rho + x_* - 2 x_*^2 m + (1 + x_*)\, x_*^2\, m_2, \qquad
-    m_2 = -M_\kappa'(x_*) = \frac{m^2}{1 - \kappa m^2/(\kappa + m)^2}.$$
+    m_2 = -M_\kappa'(x_*) = \frac{m^2}{1 - \kappa m^2/(\kappa + m)^2},$$
 
-    For finite $\tau > 1$ it is larger by $(1 + x_*)\, m\, e_{IDG}/(\tau - 1)$, with $e_{IDG}$ of `pool_error`. For $\tau < 1$
-    it is the formula of the source, with $\mu = x_* M_{\kappa/\tau}(x_*)$.
+    computed as $\rho + x_*^2 m_2 + x_* E\bigl[\frac{r^2}{(r + x_*)^2}\bigr]$, in which nothing cancels.
+
+    For finite $\tau > 1$ it is larger by $(1 + x_*)\, m\, e_\infty/(\tau - 1)$, where $e_\infty = \rho + x_* - x_*^2 m$ is the
+    error on the pool at $\tau = \infty$. For $\tau < 1$, with $\mu = x_* M_{\kappa/\tau}(x_*)$, it is
+
+    $$e = \frac{\tau (1 + x_*)}{1 - \tau} \Bigl[1 - \tau (1 - \mu)^2 - \frac{x_* - \rho}{x_*}\, \mu\Bigr] - 2\tau (1 - \mu)
+    + 1 + \rho.$$
 
     Args:
         alpha: $\alpha = \ell/d > 0$, examples per dimension.
@@ -76,20 +84,25 @@ def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Numbe
     alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
     if tau > 1:
-        m, on_pool = resolvent(x, kappa), pool_error(alpha, kappa, rho)
-        excess = (1 + x) * m * on_pool / (tau - 1)
-        return on_pool - x**2 * m + (1 + x) * x**2 * _squared_resolvent(m, kappa) + excess
+        m = resolvent(x, kappa)
+        kept, share = _kept(m, kappa)
+        spread = 1 - kept * share
+        both = x * m * kept * (1 - share) / spread  # E x r/(r + x)²
+        excess = (1 + x) * m * (rho + x * kept) / (tau - 1)
+        return rho + (x * m) ** 2 / spread + x * (kept - both) + excess
     mu = x * resolvent(x, kappa / tau)
     first = tau * (1 + x) / (1 - tau) * (1 - tau * (1 - mu) ** 2 - (x - rho) / x * mu)
     return first - 2 * tau * (1 - mu) + rho + 1
 
 
-def pool_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
+def idg_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
     r"""Return the limit of $E(\hat y - y_q)^2$ on the tasks of the pool, without ridge: $e_{IDG}$.
 
     For $\tau = \infty$, where $\Gamma = R F^{-1}$, $F = R + x_* I$, it is
 
-    $$e_\infty = \rho + x_* - x_*^2\, M_\kappa(x_*), \qquad x_* = (1 + \rho)/\alpha.$$
+    $$e_\infty = \rho + x_* - x_*^2\, M_\kappa(x_*), \qquad x_* = (1 + \rho)/\alpha,$$
+
+    and $e_\infty\, \tau/(\tau - 1)$ for finite $\tau > 1$.
 
     Least squares on $n = \tau d^2$ prompts has $d^2$ weights whose features have the eigenvalues of $F$, each d times. It acts
     like an infinite sample with a ridge $\lambda$, where $1 - \lambda M = \tau$ for $\tau < 1$ and $\lambda = 0$ for
@@ -99,12 +112,12 @@ def pool_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number
     B = \lim \frac{\lambda^2}d\, \mathrm{tr}\, \frac{R^2}{F (F + \lambda)^2} = x_*^2 M_\kappa(x_*) + (\lambda^2 - x_*^2) M
     - \lambda (x_* + \lambda)^2 M_2.$$
 
-    Arguments and errors as for `fresh_error`, but $\tau \ge 10^{-6}$. Source: derived here, with the deterministic equivalent
-    of least squares; the same equations give `fresh_error`.
+    Arguments and errors as for `icl_error`, but $\tau \ge 10^{-6}$. Source: derived here, with the deterministic equivalent
+    of least squares; the same equations give `icl_error`.
     """
     alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
-    at_the_end = rho + x - x**2 * resolvent(x, kappa)
+    at_the_end = rho + x * _kept(resolvent(x, kappa), kappa)[0]
     if tau > 1:
         return at_the_end if isinf(tau) else at_the_end * tau / (tau - 1)
     if tau < 1e-6:
@@ -126,17 +139,19 @@ def flow_errors(
     In the eigenvectors of $R$, whose eigenvalues $r$ follow the law of Marchenko and Pastur with ratio $1/\kappa$, the flow
     $\Gamma' = R - \Gamma (R + x_* I)$ from 0 gives $g(r) = \frac r{r + x_*} (1 - e^{-t (r + x_*)})$, and
 
-    $$e_{new} = \rho + 1 + E\bigl[(1 + x_*) g^2 - 2g\bigr], \qquad e_{pool} = \rho + E\bigl[r - 2gr + (r + x_*) g^2\bigr].$$
+    $$e_{new} = \rho + E\bigl[(1 - g)^2 + x_* g^2\bigr], \qquad e_{pool} = \rho + E\bigl[r (1 - g)^2 + x_* g^2\bigr].$$
 
     Args:
-        alpha: as for `fresh_error`.
-        kappa: as for `fresh_error`, finite.
-        noise_variance: as for `fresh_error`.
+        alpha: as for `icl_error`.
+        kappa: as for `icl_error`, positive and finite.
+        noise_variance: as for `icl_error`.
         times: $t \ge 0$, in the units of `Features.after`, of any shape; `math.inf` for the end.
 
     Returns:
-        Both of the shape of `times`. To rounding up to $\alpha = 10^3$; beyond, near $\kappa = 1$, where the smallest
-        eigenvalues count, with a relative error of $10^{-4}$ at $\alpha = 10^4$ and $10^{-2}$ at $10^6$.
+        Both of the shape of `times`, to rounding.
+
+    Raises:
+        TypeError, ValueError: an argument is out of range.
 
     Source: derived here.
     """
@@ -144,8 +159,8 @@ def flow_errors(
     kappa = float(finite_positive("kappa", kappa))
     x = (1 + rho) / alpha
     r, weights = _marchenko_pastur(kappa)
-    g = r * _grown(r + x, times)
-    return rho + 1 + ((1 + x) * g**2 - 2 * g) @ weights, rho + (r - 2 * g * r + (r + x) * g**2) @ weights
+    g, left = r * _grown(r + x, times), (x + r * np.exp(-(r + x) * np.asarray(times, float)[..., None])) / (r + x)
+    return rho + (left**2 + x * g**2) @ weights, rho + (r * left**2 + x * g**2) @ weights
 
 
 def zero_answer_border(kappa: Number, noise_variance: Number) -> float:
@@ -319,8 +334,7 @@ def _tasks(process: LinearRegression | TaskPool) -> _Tasks:
         raise TypeError(
             f"process must have Gaussian inputs, one covariance and one noise; {base.describe()} has not"
         )
-    scale = float(base.law.moment(2))
-    sigma = scale * (np.eye(base.dim) if base.covariance is None else np.array(base.covariance))
+    sigma = base.input_covariance
     moments, noise = process.weight_moments(sigma), float(finite_nonnegative("noise", base.noise)) ** 2
     return _Tasks(
         sigma,
@@ -430,18 +444,33 @@ def _grown(rates: np.ndarray, times: np.ndarray | float) -> np.ndarray:
         return np.where(rates == 0, t, -np.expm1(-rates * t) / rates)
 
 
-def _marchenko_pastur(kappa: float, nodes: int = 400) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return nodes and weights for means over the eigenvalues of $R$: Gauss's rule for $\sqrt{(b - r)(r - a)}$, and 0."""
-    low, high = (1 - kappa**-0.5) ** 2, (1 + kappa**-0.5) ** 2
-    angles = np.arange(1, nodes + 1) * pi / (nodes + 1)
-    r = (low + high) / 2 + (high - low) / 2 * np.cos(angles)
-    weights = kappa * ((high - low) / 2) ** 2 / (2 * (nodes + 1)) * np.sin(angles) ** 2 / r
+def _marchenko_pastur(kappa: float) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return nodes and weights for means over the eigenvalues of $R$, of functions with any scale near the smallest.
+
+    The continuous part has the density $\frac\kappa{2\pi r} \sqrt{(b - r)(r - a)}$ with $a, b = (1 \mp \kappa^{-1/2})^2$. With
+    $r = a + 4 \kappa^{-1/2} \sin^2(\varphi/2)$ it is smooth in $\varphi$; intervals of $\varphi$ are halved towards 0, each with Gauss's
+    rule. For $\kappa < 1$ the rest are eigenvalues 0.
+    """
+    half = 2 * kappa**-0.5
+    ends = np.append(0.0, pi * 0.5 ** np.arange(_HALVINGS, -1, -1))
+    points, shares = np.polynomial.legendre.leggauss(_POINTS)
+    widths = np.diff(ends)[:, None] / 2
+    angles = ((ends[:-1] + ends[1:])[:, None] / 2 + widths * points).ravel()
+    r = (1 - kappa**-0.5) ** 2 + 2 * half * np.sin(angles / 2) ** 2
+    weights = kappa * half**2 * np.sin(angles) ** 2 / (2 * pi * r) * (widths * shares).ravel()
     return np.append(r, 0.0), np.append(weights, max(0.0, 1 - kappa))
 
 
+def _kept(m: float, kappa: float) -> tuple[float, float]:
+    """Return E r/(r + x) = 1 − xM and its ratio to κ, which M = 1/(x + κ/(κ + M)) gives as κM/(κ + M) and M/(κ + M)."""
+    share = 0.0 if isinf(kappa) else m / (kappa + m)
+    return (m if isinf(kappa) else kappa * share), share
+
+
 def _squared_resolvent(m: float, kappa: float) -> float:
-    """Return lim tr (R + x)⁻²/d = −M′, which M = 1/(x + κ/(κ + M)) gives."""
-    return m**2 / (1 - (0 if isinf(kappa) else kappa * (m / (kappa + m)) ** 2))
+    """Return lim tr (R + x)⁻²/d = −M′."""
+    kept, share = _kept(m, kappa)
+    return m**2 / (1 - kept * share)
 
 
 def _checked(

@@ -88,14 +88,14 @@ CASES = {
     ),
     "lu2024/finite-dimension": Case(
         {"cases": [[1.0, 2.0]], "dims": [16, 64], "replicas": 300},
-        scaled(theory, "fresh_error", 1.05),
+        scaled(theory, "icl_error", 1.05),
         (less_noise,),
         traced=False,
     ),
     "lu2024/double-descent": Case(
         {"cases": [0.2, 1.0, 4.0], "dims": [12, 24], "replicas": 20},
         with_ridge,
-        (scaled(theory, "fresh_error", 1.5),),
+        (scaled(theory, "icl_error", 1.5),),
         traced=False,
     ),
     "lu2024/stored-sweeps": Case(
@@ -107,7 +107,7 @@ CASES = {
     "lu2024/mean-of-the-pool": Case(
         {"replicas": 30},
         without_squares,
-        (scaled(theory, "fresh_error", 1.05),),
+        (scaled(theory, "icl_error", 1.05),),
         traced=False,
     ),
     "lu2024/map": Case(

@@ -53,7 +53,7 @@ def _descent(settings: _Descent) -> Finding:
             continue
         # of errors e + c/d at two dimensions, e
         shares = large / (large - small), -small / (large - small)
-        limit = theory.fresh_error(settings.alpha, settings.kappa, settings.noise, tau)
+        limit = theory.icl_error(settings.alpha, settings.kappa, settings.noise, tau)
         fine, coarse = errors[large][place], errors[small][place].reshape(settings.replicas, _MORE).mean(1)
         found, (low, high) = mean_interval(shares[0] * fine + shares[1] * coarse)
         measured[name], expected[name] = found, limit
@@ -77,7 +77,7 @@ def _figure(errors: dict[int, np.ndarray], settings: _Descent) -> Figure:
     traces: list[Trace] = []
     for low, high in ((min(settings.cases), 0.97), (1.03, max(settings.cases))):
         x = np.geomspace(low, high, 60)
-        limit = [theory.fresh_error(settings.alpha, settings.kappa, settings.noise, tau) for tau in x]
+        limit = [theory.icl_error(settings.alpha, settings.kappa, settings.noise, tau) for tau in x]
         traces.append(Line(x=np.log2(x), y=limit, label="Result 1, d → ∞", series=0))
     for series, (dim, found) in enumerate(errors.items(), 1):
         means, ends = zip(*map(mean_interval, found), strict=True)

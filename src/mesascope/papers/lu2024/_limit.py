@@ -21,7 +21,7 @@ def _limit(settings: _Limit) -> Finding:
     traces: list[Trace] = []
     small, large = settings.dims[0], settings.dims[-1]
     for number, (alpha, kappa) in enumerate(settings.cases):
-        limit = theory.fresh_error(alpha, kappa, settings.noise)
+        limit = theory.icl_error(alpha, kappa, settings.noise)
         gaps = []
         for dim in settings.dims:
             examples = int(alpha * dim)

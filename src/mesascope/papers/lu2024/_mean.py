@@ -39,7 +39,7 @@ def _mean(settings: _Mean) -> Finding:
         bare = [pool.without_squares for pool in pools]
         without.append([fresh.without_squares.error(pool.minimum) for pool in bare])
     alpha = settings.examples / settings.dim
-    limit = [theory.fresh_error(alpha, tasks / settings.dim, settings.noise) for tasks in settings.sizes]
+    limit = [theory.icl_error(alpha, tasks / settings.dim, settings.noise) for tasks in settings.sizes]
     cost, apart = (np.array(with_) - without) * np.array(settings.sizes)[:, None], np.array(without).T - limit
     found, parts = {}, {}
     for tasks in settings.judged:

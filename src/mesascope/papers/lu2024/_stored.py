@@ -81,7 +81,7 @@ def _stored(settings: _Stored) -> Finding:
             found = [_expected(run, size, fresh, settings.prompts, rng) for _ in range(settings.replicas)]
             ours, (low, high) = mean_interval(found)
             error = float(np.hypot(deviation / _STORED_RUNS**0.5, np.std(found, ddof=1) / len(found) ** 0.5))
-            limit = theory.fresh_error(run.alpha, kappa, _NOISE, run.tau)
+            limit = theory.icl_error(run.alpha, kappa, _NOISE, run.tau)
             distances.append(abs(mean - ours) / error)
             from_formula.append(abs(mean - limit) / error)
             case = {"run": name, "kappa": kappa, "stored": mean, "ours": ours, "interval_95": [low, high]}
