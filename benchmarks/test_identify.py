@@ -15,12 +15,12 @@ _SETTINGS = {
         "def model(contexts):\n"
         "    x, y = contexts[:, :-1], contexts[:, 1:]\n"
         "    gram = x.swapaxes(1, 2) @ x + 0.7 * np.eye(5)\n"
-        "    return (contexts[:, -1:] @ np.linalg.solve(gram, x.swapaxes(1, 2) @ y))[:, 0]\n"
+        "    return (contexts[:, -1:] @ np.linalg.solve(gram, x.swapaxes(1, 2) @ y))[:, 0]\n",
     ),
     "a layer of linear attention": (
         15,
         "process = ms.DiagonalUnitary(ms.Gaussian(1.0), 5)\n"
-        "model = ms.LinearAttention.diagonal(5, 0.4, 0.4)\n"
+        "model = ms.LinearAttention.diagonal(5, 0.4, 0.4)\n",
     ),
 }
 _BEFORE = (
@@ -36,8 +36,7 @@ def test_full_identification(benchmark, bar, run_python, what):
     seconds, setting = _SETTINGS[what]
     bar(what=f"`identify` of {what}, all learners, 2000 tasks, d = 5, T = 30, cold", seconds=seconds)
     code = (
-        f"{_BEFORE}import numpy as np\n{setting}"
-        "print(ms.identify(model, process, ms.NextToken(30)).verdict)"
+        f"{_BEFORE}import numpy as np\n{setting}print(ms.identify(model, process, ms.NextToken(30)).verdict)"
     )
     finished = []
     benchmark.pedantic(lambda: finished.append(run_python("-c", code)), rounds=1)

@@ -80,9 +80,7 @@ def test_the_error_on_the_pool_is_that_of_least_squares_extrapolated_in_the_dime
 
 
 def test_the_error_on_the_pool_of_many_prompts_is_that_of_the_minimum():
-    assert lu2024.idg_error(2.0, 0.7, 0.25, 1e8) == pytest.approx(
-        lu2024.idg_error(2.0, 0.7, 0.25), rel=1e-7
-    )
+    assert lu2024.idg_error(2.0, 0.7, 0.25, 1e8) == pytest.approx(lu2024.idg_error(2.0, 0.7, 0.25), rel=1e-7)
     # no prompts: nothing is learned, and tasks of the pool have mean square 1
     assert lu2024.idg_error(2.0, 0.7, 0.25, 1e-6) == pytest.approx(1.25, rel=1e-5)
     with pytest.raises(ValueError, match="tau must be at least 1e-6"):
@@ -297,7 +295,9 @@ def test_the_flow_of_the_limit_ends_at_the_minimum_and_begins_at_zero(alpha, kap
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.25])
-@pytest.mark.parametrize(("alpha", "kappa"), [(1e3, 1), (1e6, 1), (1e30, 1), (1e6, 0.999), (1e30, 3.0), (1e-6, 1e-6)])
+@pytest.mark.parametrize(
+    ("alpha", "kappa"), [(1e3, 1), (1e6, 1), (1e30, 1), (1e6, 0.999), (1e30, 3.0), (1e-6, 1e-6)]
+)
 def test_the_flow_of_the_limit_has_its_digits_where_eigenvalues_come_near_zero(alpha, kappa, rho):
     fresh, pool = lu2024.flow_errors(alpha, kappa, rho, inf)
     assert fresh == pytest.approx(lu2024.icl_error(alpha, kappa, rho), rel=1e-11, abs=1e-14)
@@ -350,9 +350,7 @@ def test_without_squares_the_flow_comes_to_the_limit():
 def test_at_the_border_the_layer_is_as_bad_as_the_answer_zero(kappa):
     border = lu2024.zero_answer_border(kappa, 0.25)
     assert lu2024.icl_error(border, kappa, 0.25) == pytest.approx(1.25, rel=1e-12)
-    assert (
-        lu2024.icl_error(0.9 * border, kappa, 0.25) > 1.25 > lu2024.icl_error(1.1 * border, kappa, 0.25)
-    )
+    assert lu2024.icl_error(0.9 * border, kappa, 0.25) > 1.25 > lu2024.icl_error(1.1 * border, kappa, 0.25)
 
 
 @pytest.mark.parametrize(("kappa", "border"), [(1 - 1e-9, 3.125e-10), (0.99999, 3.125e-6), (1e-300, 1.25)])

@@ -145,7 +145,10 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
     if coordinates.shape[1] == 0:
         return End(coordinates[0], of_tasks[0])
     costs = of_tasks.sum(1)
-    damping, rates = np.full(len(costs), 1e-3), np.zeros(len(costs))  # rate: the factor of the cost in the last good step
+    damping, rates = (
+        np.full(len(costs), 1e-3),
+        np.zeros(len(costs)),
+    )  # rate: the factor of the cost in the last good step
     for _ in range(_ITERATIONS):
         step = _steps(slopes, matrices, damping)
         with np.errstate(invalid="ignore"):

@@ -28,7 +28,10 @@ from ..specs import Number
 from ._construction import Construction
 
 
-_HALVINGS, _POINTS = 53, 16  # of the angle of an eigenvalue, down to rounding; of Gauss's rule in each interval
+_HALVINGS, _POINTS = (
+    53,
+    16,
+)  # of the angle of an eigenvalue, down to rounding; of Gauss's rule in each interval
 
 
 def resolvent(x: Number, kappa: Number) -> float:
@@ -85,9 +88,8 @@ def icl_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number 
     x = (1 + rho) / alpha
     if tau > 1:
         m = resolvent(x, kappa)
-        kept, share = _kept(m, kappa)
-        spread = 1 - kept * share
-        both = x * m * kept * (1 - share) / spread  # E x r/(r + x)²
+        kept, rest, spread = _means(m, kappa)
+        both = x * m * kept * rest / spread  # E x r/(r + x)²
         excess = (1 + x) * m * (rho + x * kept) / (tau - 1)
         return rho + (x * m) ** 2 / spread + x * (kept - both) + excess
     mu = x * resolvent(x, kappa / tau)
@@ -117,7 +119,7 @@ def idg_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number 
     """
     alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
     x = (1 + rho) / alpha
-    at_the_end = rho + x * _kept(resolvent(x, kappa), kappa)[0]
+    at_the_end = rho + x * _means(resolvent(x, kappa), kappa)[0]
     if tau > 1:
         return at_the_end if isinf(tau) else at_the_end * tau / (tau - 1)
     if tau < 1e-6:
@@ -159,7 +161,10 @@ def flow_errors(
     kappa = float(finite_positive("kappa", kappa))
     x = (1 + rho) / alpha
     r, weights = _marchenko_pastur(kappa)
-    g, left = r * _grown(r + x, times), (x + r * np.exp(-(r + x) * np.asarray(times, float)[..., None])) / (r + x)
+    g, left = (
+        r * _grown(r + x, times),
+        (x + r * np.exp(-(r + x) * np.asarray(times, float)[..., None])) / (r + x),
+    )
     return rho + (left**2 + x * g**2) @ weights, rho + (r * left**2 + x * g**2) @ weights
 
 
@@ -461,16 +466,21 @@ def _marchenko_pastur(kappa: float) -> tuple[np.ndarray, np.ndarray]:
     return np.append(r, 0.0), np.append(weights, max(0.0, 1 - kappa))
 
 
-def _kept(m: float, kappa: float) -> tuple[float, float]:
-    """Return E r/(r + x) = 1 − xM and its ratio to κ, which M = 1/(x + κ/(κ + M)) gives as κM/(κ + M) and M/(κ + M)."""
-    share = 0.0 if isinf(kappa) else m / (kappa + m)
-    return (m if isinf(kappa) else kappa * share), share
+def _means(m: float, kappa: float) -> tuple[float, float, float]:
+    """Return E r/(r + x) = κM/(κ + M), κ/(κ + M) and M²/E (r + x)⁻² = 1 − κM²/(κ + M)², without cancellation.
+
+    M = 1/(x + κ/(κ + M)), and its derivative is −E (r + x)⁻².
+    """
+    if isinf(kappa):
+        return m, 1.0, 1.0
+    rest, share, root = kappa / (kappa + m), m / (kappa + m), sqrt(kappa)
+    below = (1 - kappa) / (1 + root)  # 1 − √κ
+    return m * rest, rest, (rest + share * below) * (rest + share * (1 + root))
 
 
 def _squared_resolvent(m: float, kappa: float) -> float:
     """Return lim tr (R + x)⁻²/d = −M′."""
-    kept, share = _kept(m, kappa)
-    return m**2 / (1 - kept * share)
+    return m**2 / _means(m, kappa)[2]
 
 
 def _checked(
