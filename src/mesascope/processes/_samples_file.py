@@ -1,6 +1,7 @@
 """Samples from files: arrays (.npy) and tables of numbers (.csv)."""
 
 import csv
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any
             raise ValueError(f"{path} is not a file; give a .npy or .csv file")
         if path.stat().st_size > _BYTES * most:
             raise ValueError(f"{path} is larger than {_BYTES * most // 2**20} MiB; give fewer numbers")
-        samples = reader(path)
+        samples = reader(path, most)
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}; check the path") from error
     if samples.dtype.kind not in "iuf":
@@ -42,8 +43,8 @@ def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any
             f"{path} holds an array of shape {samples.shape}; save one of shape {' or '.join(known)}"
         )
     if samples.size > most:
-        raise ValueError(f"{path} holds {samples.size} numbers, at most {most} are accepted; give fewer")
-    samples = np.asarray(samples, dtype=float)
+        raise _too_many(path, samples.size, most)
+    samples = np.array(samples, dtype=float)
     beyond = ~(np.abs(samples) <= LARGEST)  # true for NaN too
     if beyond.any():
         where = tuple(map(int, np.argwhere(beyond)[0]))
@@ -53,14 +54,18 @@ def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any
     return samples
 
 
-def _read_npy(path: Path) -> Any:
+def _read_npy(path: Path, most: int) -> Any:
+    """Return the array of a file, of which nothing but its header is read yet."""
     try:
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)  # no pickle, and no archive
+        return np.lib.format.open_memmap(path, mode="r")  # no pickle, and no archive
     except OSError:
         raise
     except Exception as error:  # numpy raises many kinds about headers that it cannot read
         raise ValueError(f"{path} is not an array in numpy's .npy format; save it with numpy.save") from error
+
+
+def _too_many(path: Path, count: int | str, most: int) -> ValueError:
+    return ValueError(f"{path} holds {count} numbers, at most {most} are accepted; give fewer")
 
 
 def _number(cell: str) -> float:
@@ -70,8 +75,8 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
-def _read_csv(path: Path) -> Any:
-    table: list[list[float]] = []
+def _read_csv(path: Path, most: int) -> Any:
+    table, width = array("d"), 0
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file)
         try:
@@ -79,19 +84,23 @@ def _read_csv(path: Path) -> Any:
                 if not row or row == [""]:
                     continue
                 try:
-                    table.append([_number(cell) for cell in row])
+                    numbers = [_number(cell) for cell in row]
                 except ValueError:
                     if reader.line_num == 1:
                         continue  # the header
                     raise ValueError(
                         f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number"
                     ) from None
-                if len(table[-1]) != len(table[0]):
+                width = width or len(numbers)
+                if len(numbers) != width:
                     raise ValueError(
-                        f"{path}, line {reader.line_num}: {len(table[-1])} numbers, but the lines before "
-                        f"have {len(table[0])}; give every token all its coordinates"
+                        f"{path}, line {reader.line_num}: {len(numbers)} numbers, but the lines before "
+                        f"have {width}; give every token all its coordinates"
                     )
+                if len(table) + width > most:
+                    raise _too_many(path, f"more than {most}", most)
+                table.extend(numbers)
         except (UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{path} is not a text file of comma-separated numbers ({error})") from error
-    array = np.array(table)
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    samples = np.array(table)
+    return samples.reshape(-1, width) if width > 1 else samples

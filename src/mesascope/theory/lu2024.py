@@ -6,8 +6,8 @@ N(0, \rho)$, $\ell$ examples and a query. One layer of linear attention whose $W
 $$\hat y = x_q^\top \Gamma f, \qquad f = \Bigl(\frac d\ell \sum_i y_i x_i,\ \frac1\ell \sum_i y_i^2\Bigr) \in \mathbb{R}^{d+1},
 \qquad \Gamma \in \mathbb{R}^{d \times (d+1)},$$
 
-where $\Gamma$ is the part of $W^{KQ}$ that then reaches the prediction. It is fitted by ridge regression on $n$ prompts. With $\alpha = \ell/d$, $\kappa = K/d$, $\tau = n/d^2$ fixed, errors
-$E(\hat y - y_q)^2$ converge as $d \to \infty$.
+where $\Gamma$ is the part of $W^{KQ}$ that then reaches the prediction. It is fitted by ridge regression on $n$ prompts. With
+$\alpha = \ell/d$, $\kappa = K/d$, $\tau = n/d^2$ fixed, errors $E(\hat y - y_q)^2$ converge as $d \to \infty$.
 
 Given the moments of the tasks, the problem at finite $d$ and $\tau = \infty$ is least squares with exact normal equations,
 which is derived here, for any covariance of the inputs: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression of the task
@@ -26,7 +26,6 @@ from ..core import finite_nonnegative, finite_positive, finite_reals
 from ..processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
 from ..specs import Number
 from ._construction import Construction
-
 
 _HALVINGS, _POINTS = (
     53,
@@ -453,8 +452,8 @@ def _marchenko_pastur(kappa: float) -> tuple[np.ndarray, np.ndarray]:
     r"""Return nodes and weights for means over the eigenvalues of $R$, of functions with any scale near the smallest.
 
     The continuous part has the density $\frac\kappa{2\pi r} \sqrt{(b - r)(r - a)}$ with $a, b = (1 \mp \kappa^{-1/2})^2$. With
-    $r = a + 4 \kappa^{-1/2} \sin^2(\varphi/2)$ it is smooth in $\varphi$; intervals of $\varphi$ are halved towards 0, each with Gauss's
-    rule. For $\kappa < 1$ the rest are eigenvalues 0.
+    $r = a + 4 \kappa^{-1/2} \sin^2(\varphi/2)$ it is smooth in $\varphi$; intervals of $\varphi$ are halved towards 0, each with
+    Gauss's rule. For $\kappa < 1$ the rest are eigenvalues 0.
     """
     half = 2 * kappa**-0.5
     ends = np.append(0.0, pi * 0.5 ** np.arange(_HALVINGS, -1, -1))
