@@ -70,4 +70,4 @@ def test_exact_minimum(benchmark, bar, dim, tasks):
 def test_map_of_training_on_pools(benchmark, bar):
     bar(what="map of 40 × 40 pools, d = 20, 72 times of the flow, 8 pools a cell", seconds=60)
     settings = lu2024_map._Map()
-    benchmark.pedantic(lambda: lu2024_map._figure(settings), rounds=1)
+    benchmark.pedantic(lambda: lu2024_map._figure(settings, lu2024_map._Table.of(settings)), rounds=1)

@@ -196,6 +196,7 @@ class CellMap(BaseModel, frozen=True, extra="forbid"):
         colorlabel: what the colour means.
         kinds: names of what the entries number; None: they are values.
         scale: of the colours of values; a logarithmic one takes positive entries only.
+        limits: values at both ends of the colours; None: the smallest and the largest entry.
         xnames: names of the columns where they have no numbers; None shows the places.
         ynames: names of the rows, the same.
         missing: what a cell without a value is, for the legend.
@@ -208,6 +209,7 @@ class CellMap(BaseModel, frozen=True, extra="forbid"):
     colorlabel: Label
     kinds: tuple[str, ...] | None = None
     scale: Scale = "linear"
+    limits: tuple[FiniteFloat, FiniteFloat] | None = None
     xnames: tuple[str, ...] | None = None
     ynames: tuple[str, ...] | None = None
     missing: Label = "no value"
@@ -216,6 +218,14 @@ class CellMap(BaseModel, frozen=True, extra="forbid"):
     def known(self) -> list[float]:
         """The entries that are there."""
         return [entry for row in self.z for entry in row if entry is not None]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The values at both ends of the colours, the first below the second."""
+        low, high = self.limits or (min(self.known, default=1.0), max(self.known, default=1.0))
+        if high > low:
+            return low, high
+        return low, 10 * low if self.scale == "log" else low + 1.0
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -231,7 +241,11 @@ class CellMap(BaseModel, frozen=True, extra="forbid"):
                 raise ValueError(f"cell map: {len(names)} {name} for {size} places; give one to each")
         if self.kinds is not None and not all(e == int(e) and 0 <= e < len(self.kinds) for e in self.known):
             raise ValueError(f"cell map: entries must number the {len(self.kinds)} kinds, from 0")
-        if self.scale == "log" and (self.kinds is not None or min(self.known, default=1.0) <= 0):
+        if self.limits is not None and (self.kinds is not None or self.limits[0] >= self.limits[1]):
+            raise ValueError("cell map: limits are two increasing values, and not of kinds")
+        if self.scale == "log" and (
+            self.kinds is not None or min(*self.known, *(self.limits or ()), 1.0) <= 0
+        ):
             raise ValueError("cell map: values ≤ 0 and kinds have no logarithmic colour; use scale='linear'")
         return self
 

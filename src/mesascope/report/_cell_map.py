@@ -74,10 +74,8 @@ def _colours(trace: CellMap) -> dict[str, Any]:
             "cmap": ListedColormap(colours),
             "norm": BoundaryNorm([k - 0.5 for k in range(count + 1)], count),
         }
-    low, high = min(trace.known, default=1.0), max(trace.known, default=1.0)
-    if trace.scale == "log":
-        return {"cmap": SEQUENTIAL, "norm": LogNorm(low, high if high > low else 10 * low)}
-    return {"cmap": SEQUENTIAL, "norm": Normalize(low, high if high > low else low + 1.0)}
+    norm = LogNorm if trace.scale == "log" else Normalize
+    return {"cmap": SEQUENTIAL, "norm": norm(*trace.ends)}
 
 
 def _bar(axes: "Axes", trace: CellMap, mesh: Any) -> None:

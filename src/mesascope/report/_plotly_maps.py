@@ -94,8 +94,7 @@ def matrix_of(trace: Heatmap, theme: Theme) -> dict[str, Any]:
 
 def cells_of(trace: CellMap, panel: Panel, theme: Theme) -> dict[str, Any]:
     """Cells around places on both axes; those without a value show the grey background."""
-    known = trace.known or [1.0]
-    low, high = min(known), max(known)
+    low, high = trace.ends
     bar = _bar(trace.colorlabel)
     shown: list[list[float | None]] = [list(row) for row in trace.z]
     scale: Any = "Viridis"
@@ -106,10 +105,8 @@ def cells_of(trace: CellMap, panel: Panel, theme: Theme) -> dict[str, Any]:
         bar |= {"tickvals": list(range(count)), "ticktext": [tex_to_html(kind) for kind in trace.kinds]}
     elif trace.scale == "log":
         shown = [[None if value is None else log10(value) for value in row] for row in shown]
-        low, high = log10(low), log10(high if high > low else 10 * low)
+        low, high = log10(low), log10(high)
         bar |= _decades(low, high)
-    elif not high > low:
-        high = low + 1.0
     heat = {
         "type": "heatmap",
         # plotly halves distances as if every axis were linear: it gets the borders of the cells

@@ -452,8 +452,8 @@ def _marchenko_pastur(kappa: float) -> tuple[np.ndarray, np.ndarray]:
     r"""Return nodes and weights for means over the eigenvalues of $R$, of functions with any scale near the smallest.
 
     The continuous part has the density $\frac\kappa{2\pi r} \sqrt{(b - r)(r - a)}$ with $a, b = (1 \mp \kappa^{-1/2})^2$. With
-    $r = a + 4 \kappa^{-1/2} \sin^2(\varphi/2)$ it is smooth in $\varphi$; intervals of $\varphi$ are halved towards 0, each with
-    Gauss's rule. For $\kappa < 1$ the rest are eigenvalues 0.
+    $r = a + 4 \kappa^{-1/2} \sin^2(\varphi/2)$ it is smooth in $\varphi$; intervals of $\varphi$ are halved towards 0, with
+    Gauss's rule in each. For $\kappa < 1$ the rest are eigenvalues 0.
     """
     half = 2 * kappa**-0.5
     ends = np.append(0.0, pi * 0.5 ** np.arange(_HALVINGS, -1, -1))

@@ -50,7 +50,7 @@ def _limit(settings: _Limit) -> Finding:
         name: between(ends, -1 - settings.tolerance, -1 + settings.tolerance)
         for name, (_, ends) in slopes.items()
     }
-    figure = _figure(traces, settings) if traces else None
+    figure = _figure([*traces, _guide(traces, settings)], settings) if traces else None
     return Finding.of_parts(
         {name: slope for name, (slope, _) in slopes.items()},
         -1.0,
@@ -59,6 +59,13 @@ def _limit(settings: _Limit) -> Finding:
         {"cases": details, "intervals_95": {name: ends for name, (_, ends) in slopes.items()}},
         {"finite-dimension": figure} if figure else {},
     )
+
+
+def _guide(traces: list[Trace], settings: _Limit) -> Line:
+    """A line of slope −1 under the smallest difference."""
+    first, last = float(settings.dims[0]), float(settings.dims[-1])
+    low = 0.7 * min(one.y[-1] for one in traces if isinstance(one, Line))
+    return Line(x=[first, last], y=[low * last / first, low], label="slope −1", series="theory")
 
 
 def _figure(traces: list[Trace], settings: _Limit) -> Figure:
