@@ -11,7 +11,7 @@ import pytest
 from mesascope.lab._compute_claims import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import ExpertPage
-from mesascope.lab._pool import Pool
+from mesascope.lab._workers import Workers
 from mesascope.lab._server import PrintableLines, is_meaningful
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._setting import read_setting
@@ -34,7 +34,7 @@ WAIT = 120  # seconds: a program is compiled within a few, on a machine that doe
 @pytest.fixture(scope="module")
 def worker():
     """One process, whom everybody has to wait for."""
-    pool = Pool("test")
+    pool = Workers("test")
     yield pool
     pool.close()
 
@@ -231,7 +231,7 @@ def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
 
 @pytest.mark.slow
 def test_a_second_process_takes_what_would_wait_for_a_long_job():
-    pool = Pool("test", 2)
+    pool = Workers("test", 2)
     try:
         long = pool.submit(long_flow())
         while not long.started:

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from mesascope.lab import _jobs, _pool
+from mesascope.lab import _jobs, _workers
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
-from mesascope.lab._pool import Pool
+from mesascope.lab._workers import Workers
 
 WAIT = 120  # seconds: a process that imports jax starts within a few, on a machine that does other things too
 PLUGIN = """
@@ -60,12 +60,12 @@ def leave_a_child(file, progress):
 KILLED = """
 import os, sys, time
 
-from mesascope.lab import _pool
+from mesascope.lab import _workers
 from mesascope.lab._jobs import Job
 
-_pool.default_plugins = lambda: (sys.argv[1],)
+_workers.default_plugins = lambda: (sys.argv[1],)
 heard = []
-_pool.Pool("test").submit(Job("hang", {}, heard.append))
+_workers.Workers("test").submit(Job("hang", {}, heard.append))
 while not heard:
     time.sleep(0.01)
 print(*heard, flush=True)
@@ -86,11 +86,11 @@ def pools(plugin):
     made = []
 
     def make(size):
-        made.append(Pool("test", size))
+        made.append(Workers("test", size))
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_pool, "default_plugins", lambda: (plugin,))
+        patch.setattr(_workers, "default_plugins", lambda: (plugin,))
         patch.setattr(_jobs, "_PATIENCE", 1.0)
         yield make
         for one in made:

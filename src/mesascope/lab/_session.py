@@ -16,7 +16,7 @@ from mesascope.studies import FlowSpec, IdentifySpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
 from ._jobs import Job, JobCancelledError, JobFailedError
-from ._pool import Pool, quick_processes
+from ._workers import Workers, quick_processes
 from ._setting import DEFAULT, from_query, read_setting
 
 _MAX_CACHED = 64  # results
@@ -38,9 +38,9 @@ class Lab:
     def __init__(self, records: list[Path], models: Mapping[str, IdentifySpec] | None = None) -> None:
         self.records, self.models = records, models or {}
         self._pools = {
-            "quick": Pool("quick", quick_processes(), niceness=3),  # below the page itself
-            "slow": Pool("slow", 2, niceness=7),
-            "warm": Pool("warm", 1, niceness=19),
+            "quick": Workers("quick", quick_processes(), niceness=3),  # below the page itself
+            "slow": Workers("slow", 2, niceness=7),
+            "warm": Workers("warm", 1, niceness=19),
         }
         self._results: OrderedDict[str, Any] = OrderedDict()
 
@@ -72,7 +72,7 @@ class Lab:
         """End all processes, or those of some pools, at the same time."""
         chosen = [self._pools[name] for name in pools or self._pools]
         with ThreadPoolExecutor(len(chosen)) as threads:
-            list(threads.map(Pool.close, chosen))
+            list(threads.map(Workers.close, chosen))
 
 
 def _key(name: str, arguments: dict[str, Any]) -> str:

@@ -63,16 +63,16 @@ class RegressionObjective(Objective):
         pairs = self.task.weights or ((self.task.examples, 1),)
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
         inverse = normalizer_inverses(layer.normalizer, lengths + 1)
-        seen = layer.context != "examples"  # whether the query attends to itself
+        with_query = layer.context != "examples"  # the query attends to itself
         coefficients = np.array(
             [
                 weights @ (lengths * inverse) ** 2,
                 weights @ (lengths * inverse**2),
                 -2 * weights @ (lengths * inverse),
                 weights.sum(),
-                2 * seen * weights @ (lengths * inverse**2),
-                seen * weights @ inverse**2,
-                -2 * seen * weights @ inverse,
+                2 * with_query * weights @ (lengths * inverse**2),
+                with_query * weights @ inverse**2,
+                -2 * with_query * weights @ inverse,
             ]
         )
         return _loss(coefficients, layer, sign, self.tasks)
@@ -184,7 +184,13 @@ def _affine(constant: Array, linear: Array, square: Array) -> Array:
 
 
 def _self_term(m: Array, u: Array, sigma: Array) -> tuple[Array, Array]:
-    """Return E s x_q and E s² for s = Σ_h (u_hᵀx_q)(x_qᵀ M_h x_q), by all pairings of four and of six Gaussian factors."""
+    """Return E s x_q and E s² for s = Σ_h (a_hᵀx)(xᵀB_h x), x ~ N(0, Σ), by all pairings of four and of six factors x.
+
+    With symmetric B_h, t_h = tr B_hΣ and p_hk = B_hΣa_k,
+
+        E s x = Σ_h (t_h Σa_h + 2 Σp_hh),
+        E s² = Σ_hk [a_hᵀΣa_k (t_h t_k + 2 tr B_hΣB_kΣ) + 4 t_k a_kᵀΣp_hh + 4 p_hkᵀΣp_kh + 4 p_hhᵀΣp_kk].
+    """
     forms = (m + jnp.swapaxes(m, 1, 2)) / 2
     reads = u @ sigma
     traces = jnp.sum(forms * sigma, (1, 2))

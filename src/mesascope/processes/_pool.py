@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ..core import named_key
 from ..specs import SpecError, error_path, show
@@ -63,7 +63,7 @@ class Pool(abc.ABC):
     def size(self) -> int:
         """The number K of tasks."""
         given = getattr(self, self.given)
-        return len(given.table) if given is not None else self.tasks or 0
+        return len(given.table) if given is not None else cast(int, self.tasks)
 
     @cached_property
     def table(self) -> Any:

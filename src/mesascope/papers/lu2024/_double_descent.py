@@ -91,8 +91,8 @@ def _figure(errors: dict[int, np.ndarray], settings: _Descent) -> Figure:
         xlabel=r"$\log_2 \tau$, prompts over $d^2$",
         ylabel="error on new tasks",
         yscale="log",
-        caption="Means over pools, with 95 % intervals; the error of each layer is exact. Result 1 is infinite at τ = 1 and not "
-        "drawn from 0.97 to 1.03.",
+        caption="Means over pools, with 95 % intervals; the error of each layer is exact. Result 1 is infinite at τ = 1, and "
+        "not drawn from 0.97 to 1.03.",
     )
 
 

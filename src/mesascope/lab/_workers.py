@@ -29,7 +29,7 @@ def quick_processes() -> int:
     return max(2, min(4, cores()))
 
 
-class Pool:
+class Workers:
     """Processes that do one job each at a time; they start when they are needed.
 
     Owners of jobs are served in turn. A job goes to the process that has its programs, if that is free soon.
