@@ -11,11 +11,11 @@ import pytest
 from mesascope.lab._compute_claims import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import ExpertPage
-from mesascope.lab._workers import Workers
 from mesascope.lab._server import PrintableLines, is_meaningful
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._setting import read_setting
 from mesascope.lab._worker import _outcome
+from mesascope.lab._workers import Workers
 from mesascope.records import folder_lock
 from mesascope.studies import SpecError
 

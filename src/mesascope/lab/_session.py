@@ -16,8 +16,8 @@ from mesascope.studies import FlowSpec, IdentifySpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
 from ._jobs import Job, JobCancelledError, JobFailedError
-from ._workers import Workers, quick_processes
 from ._setting import DEFAULT, from_query, read_setting
+from ._workers import Workers, quick_processes
 
 _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
