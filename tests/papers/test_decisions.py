@@ -7,7 +7,7 @@ from mesascope.learners import GradientDescent
 from mesascope.papers._claim import UnsettledError, all_of, within
 from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import Minimum, best_of, bracketed, inside, minimized, minimized_by_values
-from mesascope.papers._names import identified_as, unidentified
+from mesascope.papers._names import identified_as, name_of, unidentified
 from mesascope.papers.kim2024._fixed_features import _End, _rare, _seen
 from mesascope.probes import Asked, Identification, Ranked
 
@@ -162,3 +162,16 @@ def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidate
 )
 def test_no_name_is_a_decision_too(answer, decision):
     assert unidentified(_found(answer)) == decision
+
+
+@pytest.mark.parametrize(
+    ("answer", "candidates", "words"),
+    [
+        ("identified", ("ridge",), "ridge"),
+        ("ambiguous", ("ridge",), "ridge (ambiguous)"),
+        ("ambiguous", ("ridge", "newton"), "ridge or newton"),
+        ("none", (), "none"),
+    ],
+)
+def test_a_name_in_words_tells_an_ambiguous_answer_from_one_that_is_identified(answer, candidates, words):
+    assert name_of(_found(answer, candidates)) == words

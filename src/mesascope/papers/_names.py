@@ -66,8 +66,13 @@ def unidentified(*found: Identification) -> Decision:
 
 
 def name_of(found: Identification) -> str:
-    """The learners that `identify` names or cannot tell apart, or "none"."""
-    return " or ".join(found.candidates) or "none"
+    """The answer of `identify` in words.
+
+    "ridge" where it is identified, "ridge (ambiguous)" where it is not certain that ridge is within the tolerance, "ridge or
+    newton" where these two cannot be told apart, and "none".
+    """
+    unsure = found.verdict != "identified" and len(found.candidates) == 1
+    return (" or ".join(found.candidates) or "none") + (f" ({found.verdict})" if unsure else "")
 
 
 def answer_of(found: Identification, learner: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._minimized import Best, Minimum, best_of, minimized
-from .._names import answer_of, name_of
+from .._names import answer_of
 from .._prompts import GD_PLUS_PLUS, prompt_model
 from .._runs import Seeds, seeds_of
 from .._shared import shared
@@ -173,7 +173,8 @@ def _depth(settings: _Depth) -> Finding:
             "starts_that_reach_them": [[one.reached for one in depths] for depths in best],
             "each_seed": {"newton_iterations": newton.tolist(), "gradient_steps": descent.tolist()},
             "names_of_two_layers": [
-                "none" if one.verdict == "none" else f"{one.verdict}: {name_of(one)}" for one in names
+                "none" if one.verdict == "none" else f"{one.verdict}: {' or '.join(one.candidates)}"
+                for one in names
             ],
             "named": [answer_of(one, "newton") for one in names],
             "similarity_of_errors": {
