@@ -1,6 +1,6 @@
 """The estimators of raventos2023: against loops over tasks and examples, against the learners, and in limits."""
 
-from math import exp, isnan
+from math import exp
 
 import numpy as np
 import pytest
@@ -82,13 +82,12 @@ def test_distance_is_the_mean_square_over_examples_and_dimension():
     assert theory.distance([[1.0, 3.0]], [[0.0, 1.0]], 2) == pytest.approx([5 / 4])
 
 
-def test_the_threshold_is_where_the_difference_changes_its_sign():
-    assert theory.threshold([4, 16, 64], [1, 1, 1], [3, 2, 0]) == pytest.approx(32)
-    assert theory.threshold([4, 16], [1, 1], [2, 1]) == pytest.approx(16)
+def test_the_crossing_is_where_the_difference_changes_its_sign():
+    assert theory.crossing_size([4, 16, 64], [1, 1, 1], [3, 2, 0]) == pytest.approx(32)
+    assert theory.crossing_size([4, 16, 64], [1, 1, 1], [3, 2, -2]) == pytest.approx(16 * 4 ** (1 / 4))
+    assert theory.crossing_size([4, 16], [1, 1], [2, 1]) == pytest.approx(16)
     # the last change counts
-    assert theory.threshold([1, 4, 16, 64], [1, 1, 1, 1], [2, 0, 2, 0]) == pytest.approx(32)
-    assert isnan(theory.threshold([4, 16], [1, 1], [0, 0]))
-    assert isnan(theory.threshold([4, 16], [1, 1], [0, 2]))
+    assert theory.crossing_size([1, 4, 16, 64], [1, 1, 1, 1], [2, 0, 2, 0]) == pytest.approx(32)
 
 
 def test_no_overflow_for_tasks_that_are_far_off():

@@ -108,42 +108,52 @@ def distance(first: Any, second: Any, dim: int) -> np.ndarray:
     return np.asarray(((one - other) ** 2).mean(-1) / integer_at_least("dim", dim, 1))
 
 
-def threshold(sizes: Any, before: Any, after: Any) -> float:
-    r"""Return the size of the pool from which on `after` is below `before`.
+def crossing_size(sizes: Any, first: Any, second: Any) -> float:
+    r"""Return the size of the pool from which on `second` is below `first`.
 
-    Take $\Delta_{PT,Ridge}$ on new tasks of models that were trained on a number of prompts as `before`, and of models
-    that were trained on twice as many as `after`. Then it is the paper's *task diversity threshold*: more data brings a model
-    nearer to ridge beyond it, and away from ridge before it. With $\Delta_{PT,dMMSE}$ as `before` and $\Delta_{PT,Ridge}$ as
-    `after` it is the size at which a model is as near to one as to the other. The difference is interpolated linearly over
-    $\log M$ between the last size at which `after` is above `before` and the next.
+    With $\delta_i$, `second` minus `first` at the size $M_i$, and the last $i$ at which it is above 0,
+
+    $$\log M = \log M_i + \frac{\delta_i}{\delta_i - \delta_{i+1}} (\log M_{i+1} - \log M_i).$$
+
+    With $\Delta_{PT,dMMSE}$ as `first` and $\Delta_{PT,Ridge}$ as `second`, it is the size at which a model is as near to one
+    estimator as to the other. With $\Delta_{PT,Ridge}$ on new tasks of models that were trained on a number of prompts as
+    `first`, and of models that were trained on twice as many as `second`, it is the paper's *task diversity threshold*, beyond
+    which more training brings a model nearer to ridge.
 
     Args:
-        sizes: $M$, increasing, shape (S,), S ≥ 2.
-        before: shape (S,).
-        after: shape (S,).
+        sizes: $M_1 \dots M_S > 0$, increasing, shape (S,), S ≥ 2.
+        first: shape (S,).
+        second: shape (S,).
 
     Returns:
-        $M$; NaN if there is no such size among these: `after` is nowhere above `before`, or is above it at the largest.
+        $M$.
 
     Raises:
-        TypeError, ValueError: arrays that are not real and finite or do not fit, sizes that do not increase.
+        TypeError, ValueError: arrays that are not real and finite or do not fit; sizes that are not positive or do not
+            increase; `second` is nowhere above `first`, or is above it at the largest size.
 
-    Source: raventos2023, section 3.1, there read off figures 2 and 3; the interpolation is ours.
+    Source: raventos2023, section 3.1, where the threshold is read off figures 2 and 3; the interpolation is ours.
     """
     m, one, other = (
-        finite_reals(name, value) for name, value in (("sizes", sizes), ("before", before), ("after", after))
+        finite_reals(name, value) for name, value in (("sizes", sizes), ("first", first), ("second", second))
     )
     if m.ndim != 1 or len(m) < 2 or one.shape != m.shape or other.shape != m.shape:
         raise ValueError(
-            f"sizes, before and after must have one shape (S,), S ≥ 2, got {m.shape}, {one.shape} and {other.shape}"
+            f"sizes, first and second must have one shape (S,), S ≥ 2, got {m.shape}, {one.shape} and {other.shape}"
         )
     if m[0] <= 0 or (np.diff(m) <= 0).any():
         raise ValueError(f"sizes must be positive and increase, got {m.tolist()}")
     above = other - one
     places = np.flatnonzero(above > 0)
-    if not len(places) or places[-1] == len(m) - 1:
-        return float("nan")
+    if not len(places):
+        raise ValueError(
+            f"second is nowhere above first: the crossing lies below the smallest size, {m[0]:g}; add smaller sizes"
+        )
     last = places[-1]
+    if last == len(m) - 1:
+        raise ValueError(
+            f"second is above first at the largest size, {m[-1]:g}: the crossing lies above it; add larger sizes"
+        )
     share = above[last] / (above[last] - above[last + 1])
     return float(m[last] * (m[last + 1] / m[last]) ** share)
 
