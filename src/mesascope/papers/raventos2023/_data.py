@@ -21,7 +21,6 @@ from .._still_falling import fall
 
 PAPER = "raventos2023"
 PARTS = 8  # of a training, with models behind each of them
-_AT_ONCE = 250  # prompts whose answers under all tasks of a pool are in memory at the same time
 
 Measured = dict[str, dict[str, np.ndarray]]
 """Law of the tasks, "pool" or "new" → what is measured on prompts with such tasks → one number per seed, shape (seeds,).
@@ -124,10 +123,7 @@ def _on_prompts(model: Any, settings: Tested, tasks: int, law: str, seed: int) -
     variance, dim = settings.noise**2, settings.dim
     answers = np.array(_answers(model, x, y[:, :-1]), dtype=float)
     best = theory.ridge(x, y, variance)
-    batches = range(0, len(x), _AT_ONCE)
-    memory = np.concatenate(
-        [theory.dmmse(of_pool.table, x[i : i + _AT_ONCE], y[i : i + _AT_ONCE], variance) for i in batches]
-    )
+    memory = theory.dmmse(of_pool.table, x, y, variance)
     pairs = {
         "dmmse": (answers, memory),
         "ridge": (answers, best),
