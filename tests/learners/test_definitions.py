@@ -377,3 +377,12 @@ def test_symbols_are_counted():
         counts = np.array([pairs.count((sequence[n], b)) for b in range(symbols)])
         expected = (counts + alpha) / (counts + alpha).sum()
         np.testing.assert_allclose(actual[n], expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("variance", [1e-8, 1e-12, 1e-30])
+def test_little_noise_leaves_the_nearest_task_of_a_pool(variance):
+    rng = np.random.default_rng(0)
+    tasks, x, y = rng.normal(size=(5, 3)), rng.normal(size=(20, 6, 3)), rng.normal(size=(20, 6))
+    given = prompt_examples(x.astype(np.float32), y.astype(np.float32))
+    found, limit = (predictions(Memorizing(tasks, noise), *given)[:, 1:] for noise in (variance, 0))
+    np.testing.assert_allclose(found, limit, rtol=1e-5)

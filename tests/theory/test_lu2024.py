@@ -327,6 +327,14 @@ def test_a_flow_on_one_task_without_noise_ends_though_its_features_are_dependent
             assert these.error(these.after(time)) == pytest.approx(these.error(these.minimum), abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_labels_of_any_size_have_the_same_minimum(size):
+    tasks = np.array([[1.0, 2.0], [0.5, -1.0], [0.0, 1.0]])
+    one, other = (features(TaskPool(LinearRegression(2), vectors=scale * tasks), 3) for scale in (1.0, size))
+    for gamma in (other.minimum, other.after(inf)):
+        assert other.error(gamma) / size**2 == pytest.approx(one.error(one.minimum), rel=1e-9)
+
+
 def test_without_squares_the_flow_comes_to_the_limit():
     dim, alpha, kappa, noise, times = 120, 1, 0.5, 0.5, np.array([0.2, 1.0, inf])
     fresh = features(process(dim, noise), alpha * dim).without_squares

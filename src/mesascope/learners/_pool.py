@@ -97,7 +97,10 @@ class Memorizing(_PoolLearner):
         """Return the prediction, shape (…, m)."""
         evidence, sizes = self._evidence(features)
         variance = real_in_precision_of(evidence, self.noise_variance)
-        noisy = softmax(evidence / jnp.where(variance > 0, variance, 1), -1)
+        below = evidence - evidence.max(
+            -1, keepdims=True
+        )  # before the division, which overflows for little noise
+        noisy = softmax(below / jnp.where(variance > 0, variance, 1), -1)
         best = jnp.argmax(evidence, -1, keepdims=True)
         # equal but for the rounding of the sums of the two
         rounding = (

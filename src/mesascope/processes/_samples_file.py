@@ -1,6 +1,7 @@
 """Samples from files: arrays (.npy) and tables of numbers (.csv)."""
 
 import csv
+import re
 from array import array
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ def read_samples(path: Path, most_axes: int = 2, most: int = MAX_SAMPLES) -> Any
     """Return the samples in a file as a float array of shape (n,) or (n, d), or of up to `most_axes` axes and `most` numbers.
 
     A .npy file holds the array itself. In a .csv file every line is one token, its coordinates separated by
-    commas; a header line is skipped, and a single column gives shape (n,).
+    commas; a first line without numbers is a header and skipped, and a single column gives shape (n,).
 
     Raises:
         ValueError: the file is missing, of another kind, too large, or does not hold finite numbers.
@@ -75,6 +76,15 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
+def _begins_with_a_number(cell: str) -> bool:
+    """Whether a cell is a number, or several of them with another separator."""
+    try:
+        _number(re.split(r"[;\s]+", cell.strip())[0])
+    except ValueError:
+        return False
+    return True
+
+
 def _read_csv(path: Path, most: int) -> Any:
     table, width = array("d"), 0
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -86,10 +96,10 @@ def _read_csv(path: Path, most: int) -> Any:
                 try:
                     numbers = [_number(cell) for cell in row]
                 except ValueError:
-                    if reader.line_num == 1:
+                    if reader.line_num == 1 and not any(map(_begins_with_a_number, row)):
                         continue  # the header
                     raise ValueError(
-                        f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number"
+                        f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number; separate numbers by commas"
                     ) from None
                 width = width or len(numbers)
                 if len(numbers) != width:

@@ -226,7 +226,9 @@ class Features(NamedTuple):
     @property
     def minimum(self) -> np.ndarray:
         r"""$\Gamma$ of the least error and norm, shape (d, d + 1): the regression $C F^{-1}$ of $w$ on $f$."""
-        return np.linalg.lstsq(self.gram, self.cross.T, rcond=None)[0].T
+        units = self._units
+        gram, cross = self.gram / np.outer(units, units), self.cross / units
+        return np.linalg.lstsq(gram, cross.T, rcond=None)[0].T / units
 
     def ridge_minimum(self, penalty: Number) -> np.ndarray:
         r"""$\Gamma$ of the least $E(y_q - \hat y)^2 + \frac\lambda d \|\Gamma\|^2$, as the authors' program at $n = \infty$.
@@ -265,12 +267,19 @@ class Features(NamedTuple):
         null = rates <= len(rates) * np.finfo(float).eps * rates[-1]
         sizes = scales[:, None] * np.where(null, 0.0, rates)
         grown = scales[:, None] * np.where(null, 0.0, _grown(sizes, np.asarray(times)[..., None]))
-        return left @ (left.T @ self.cross @ right * grown) @ right.T
+        found = left @ (left.T @ self.cross @ right * grown) @ right.T
+        return np.where(np.isinf(times)[..., None, None], self.minimum, found)
 
     def error(self, gamma: np.ndarray) -> Any:
         r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments; of several, where there are leading axes."""
         change = gamma @ self.gram - 2 * self.cross
         return self.power + np.sum(self.covariance @ gamma * change, (-2, -1))
+
+    @property
+    def _units(self) -> np.ndarray:
+        """The roots of the mean squares of the features, 1 for a feature 0: with them the rank is that of labels of any size."""
+        sizes = np.sqrt(np.diag(self.gram))
+        return np.where(sizes > 0, sizes, 1.0)
 
     def _axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return eigenvalues of d Σ and of F, and their eigenvectors."""
