@@ -37,6 +37,7 @@ from mesascope.learners import (
     RidgeGradientDescent,
     Zero,
     predictions,
+    prompt_examples,
 )
 
 N, P, M = 9, 4, 2  # both fewer and more examples than inputs occur

@@ -99,7 +99,8 @@ def _read_csv(path: Path, most: int) -> Any:
                     if reader.line_num == 1 and not any(map(_begins_with_a_number, row)):
                         continue  # the header
                     raise ValueError(
-                        f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number; separate numbers by commas"
+                        f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number; "
+                        "separate numbers by commas"
                     ) from None
                 width = width or len(numbers)
                 if len(numbers) != width:

@@ -277,7 +277,7 @@ class Features(NamedTuple):
 
     @property
     def _units(self) -> np.ndarray:
-        """The roots of the mean squares of the features, 1 for a feature 0: with them the rank is that of labels of any size."""
+        """The roots of the mean squares of the features, 1 for a feature 0: in them the size of labels changes no rank."""
         sizes = np.sqrt(np.diag(self.gram))
         return np.where(sizes > 0, sizes, 1.0)
 
