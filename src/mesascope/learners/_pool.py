@@ -97,11 +97,12 @@ class Memorizing(_PoolLearner):
         """Return the prediction, shape (…, m)."""
         evidence, sizes = self._evidence(features)
         variance = real_in_precision_of(evidence, self.noise_variance)
-        below = evidence - evidence.max(
-            -1, keepdims=True
-        )  # before the division, which overflows for little noise
-        noisy = softmax(below / jnp.where(variance > 0, variance, 1), -1)
         best = jnp.argmax(evidence, -1, keepdims=True)
+        # exactly 0 at the best task, whatever is fused: little noise makes any rounding there infinite
+        below = jnp.minimum(evidence - jnp.take_along_axis(evidence, best, -1), 0)
+        below = jnp.where(jnp.arange(len(self.tasks)) == best, 0, below)
+        noisy = jnp.exp(below / jnp.where(variance > 0, variance, 1))
+        noisy = noisy / noisy.sum(-1, keepdims=True)
         # equal but for the rounding of the sums of the two
         rounding = (
             64 * jnp.finfo(evidence.dtype).eps * jnp.maximum(sizes, jnp.take_along_axis(sizes, best, -1))
