@@ -113,8 +113,8 @@ CLAIMS = (
         title="The error on new tasks peaks where prompts number the weights",
         evidence="measured, reduced",
         origin="authors' code",
-        statement="""Fitted to n = τd² prompts, the layer's error on new tasks peaks at τ ≈ 1; for τ ≤ ½ and τ ≥ 2, extrapolated
-            from d = 20 and 40, it is within 15 % of Result 1.""",
+        statement="""Fitted to τd² prompts, the layer's error on new tasks peaks at τ ≈ 1; at τ ≤ ½ and τ ≥ 2, extrapolated in
+            1/d, it is within 15 % of Result 1.""",
         source=f"lu2024, Result 1, as {_PROGRAM}/common.py:12 of Pehlevan-Group/icl-asymptotic has it",
         settings=presets(_Descent()),
         check=_descent,

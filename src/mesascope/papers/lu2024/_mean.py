@@ -81,8 +81,8 @@ CLAIMS = (
         title="The mean squared label lets Γ memorize the pool's mean",
         evidence="measured, reduced",
         origin="ours",
-        statement="""At d = 80 and ℓ = 320 the best Γ for few tasks answers their mean through Σ y², which costs 1/K on new
-            tasks; without Σ y² errors are within 0.01 of the limit.""",
+        statement="""With 80 dimensions and 320 examples, the best Γ for few tasks answers their mean through Σ y², which costs
+            1/K on new tasks; without Σ y² errors are within 0.01 of the limit.""",
         source="derived here, on the features of lu2024",
         settings=presets(_Mean()),
         check=_mean,
