@@ -24,8 +24,6 @@ _STARTS = {
     2: 9,
 }  # number of initial values that are optimized, by the number of scalars: with two there are several local minima
 _ITERATIONS = 40
-_MOST_DAMPED = 1e3  # no shorter steps are tried
-_AHEAD = 8  # a point is given up if so many more steps like its last would not make it the best
 _ERRORS, _EQUAL_COST = 2.0, 1e-12  # costs differ by more standard errors than this, and by more than rounding
 _LARGEST = 1e300  # a larger cost of a task is infinite, so that sums do not overflow
 
@@ -136,32 +134,20 @@ def best_starts(equations: Equations, grid: np.ndarray) -> np.ndarray:
 
 
 def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
-    """Return the best result of Levenberg–Marquardt from all initial values.
-
-    It stops when no point that could become the best promises a relative gain above `gain`, by its quadratic model, or when
-    the best cost is rounding error.
-    """
+    """Return the best result of Levenberg–Marquardt from all initial values; it stops if no relative gain exceeds `gain`."""
     of_tasks, slopes, matrices = equations(coordinates)
     if coordinates.shape[1] == 0:
         return End(coordinates[0], of_tasks[0])
     costs = of_tasks.sum(1)
-    damping, rates = (
-        np.full(len(costs), 1e-3),
-        np.zeros(len(costs)),
-    )  # rate: the factor of the cost in the last good step
+    damping = np.full(len(costs), 1e-3)
     for _ in range(_ITERATIONS):
         step = _steps(slopes, matrices, damping)
-        with np.errstate(invalid="ignore"):
-            promising = 2 * np.einsum("gi,gi->g", slopes, step) > gain * costs
-            hopeful = costs * rates**_AHEAD <= costs.min()
-        if costs.min() <= gain * _EQUAL_COST or not (promising & hopeful & (damping < _MOST_DAMPED)).any():
-            break
         # logarithms of hyperparameters change by at most a factor of e² per step
         tried = coordinates - np.clip(step, -2, 2)
         new_of_tasks, new_slopes, new_matrices = equations(tried)
         new_costs = new_of_tasks.sum(1)
         better = new_costs < costs
-        rates[better] = new_costs[better] / costs[better]
+        gained = new_costs < (1 - gain) * costs
         coordinates = np.where(better[:, None], tried, coordinates)
         costs, of_tasks = (
             np.where(better, new_costs, costs),
@@ -170,6 +156,8 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
         slopes = np.where(better[:, None], new_slopes, slopes)
         matrices = np.where(better[:, None, None], new_matrices, matrices)
         damping = np.maximum(np.where(better, damping / 5, damping * 5), 1e-12)
+        if not (gained | (damping < 1e3) & ~better).any():
+            break
     best = int(np.argmin(costs))
     return End(coordinates[best], of_tasks[best])
 
