@@ -275,7 +275,6 @@ def test_identify_names_one_step_of_descent(opened):
     turn(opened, "In-context behaviour")
     wait_for_text(opened.locator("main"), "Capability gap")
     opened.get_by_role("button", name="Identify").click()
-    opened.get_by_role("button", name="Cancel").locator("visible=true").first.wait_for()
     wait_for_text(opened.locator('[data-fact="verdict"]'), "identified: gradient-descent")
     assert f"step_size = {LIMIT}" in opened.locator("table").inner_text()
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from mesascope.core import Progress
-from mesascope.models import InitField
 from mesascope.records import CertificateFile, CertificateRecord, provenance
 from mesascope.specs import SpecError, error_path, integer
 
-from ._problem import ProblemSpec
+from ._problem import ProblemSpec, StartSpec
 from ._read import parse_spec
 
 if TYPE_CHECKING:
@@ -50,21 +49,14 @@ class CertifiedLossSpec(ProblemSpec):
         return Question(process, task, self.rho, self.mask)
 
 
-class CertifySpec(CertifiedLossSpec):
+class CertifySpec(StartSpec, CertifiedLossSpec):
     """A proof about the critical point that gradient flow ends at.
 
     Attributes:
-        init: initial weights.
         digits: decimal places of the radius, 10 … 1000; default 40.
     """
 
-    init: InitField
     digits: Annotated[int, BeforeValidator(integer), Field(ge=10, le=1000)] = 40
-
-    @model_validator(mode="after")
-    def _init_fits(self) -> Self:
-        self.init.check(self.dim)
-        return self
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> CertificateRecord:
         """Follow the flow, polish its end, and prove what can be proved about it.

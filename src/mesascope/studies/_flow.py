@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-from pydantic import model_validator
+from typing import TYPE_CHECKING, Any, Literal
 
 from mesascope.core import Progress
-from mesascope.models import InitField
 from mesascope.specs import Spec, error_path
 
 from ._flow_settings import PATH_ENDS, FlowEnd, FlowSettings
-from ._problem import Problem, ProblemSpec
+from ._problem import Problem, StartSpec
 
 if TYPE_CHECKING:
     from mesascope.dynamics import Descent, Flow
@@ -36,23 +33,16 @@ class FlowResult(FlowEnd):
     limit_reason: str
 
 
-class FlowSpec(FlowSettings, ProblemSpec):
+class FlowSpec(FlowSettings, StartSpec):
     """Gradient flow θ' = −∇L, or gradient descent θ ← θ − lr ∇L, of one layer of linear attention.
 
     Attributes:
-        init: initial weights.
         mask: gradient mask; "off-diagonal" sets gradients off the diagonals of the d × d blocks to 0 (zheng2024, Theorem 4.3).
     """
 
     start, scaled_by = "init", "law"
 
-    init: InitField
     mask: Literal["off-diagonal"] | None = None
-
-    @model_validator(mode="after")
-    def _init_fits(self) -> Self:
-        self.init.check(self.dim)
-        return self
 
     def build(self) -> Problem:
         """Return initial model, process, task and engine.

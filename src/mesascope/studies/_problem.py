@@ -1,10 +1,11 @@
-"""Data, task and normalizer: the part that losses and flows share."""
+"""Data, task, normalizer and initial weights: the parts that losses, flows and certificates share."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.models import InitField
 from mesascope.objectives import EngineField, ExactMoments
 from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken, require_possible_moments
 from mesascope.specs import (
@@ -100,6 +101,21 @@ class ProblemSpec(Spec):
     def task(self) -> NextToken:
         """Which predictions count in the loss."""
         return construct(NextToken, {"horizon": self.horizon, "weights": self.weights})
+
+
+class StartSpec(ProblemSpec):
+    """A problem with the weights that training of one layer of linear attention begins at.
+
+    Attributes:
+        init: initial weights.
+    """
+
+    init: InitField
+
+    @model_validator(mode="after")
+    def _init_fits(self) -> Self:
+        self.init.check(self.dim)
+        return self
 
 
 def require_moments(law: "Law", dim: int) -> None:
