@@ -3,7 +3,8 @@
 A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the
 same claims and preset among the records that come with the package. From all of these the overview docs/papers/README.md and
 its picture matrix.svg are written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes
-and the tables of differences (page_marks.py); on the dossiers, `disagreement-KEY.md`, marked numbers alone. Figures that the
+and the tables of differences (page_marks.py); on all other pages with marks, like the dossiers `disagreement-KEY.md`, the
+marked numbers alone. Figures that the
 run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages. Records whose claim is gone are
 removed. Title, source, origin and history of a claim that changed since its check are taken over; a record of another
 statement, criterion, evidence or setting is refused, since that was not checked.
@@ -15,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from page_marks import DIFFERENCES, outcome_cells, written
+from page_marks import DIFFERENCES, MARK, outcome_cells, written
 from PIL import Image
 
 from mesascope.papers import (
@@ -225,9 +226,16 @@ def paper_page(paper):
     return outcome_cells(text, paper, _told())
 
 
-def dossier(paper):
-    """The page of a disagreement with a paper as it is, with its marked numbers written anew."""
-    return _with_numbers((FOLDER / f"disagreement-{paper}.md").read_text(encoding="utf-8"), paper)
+def marked_pages():
+    """The names of the pages that have marked numbers and are not of a paper."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
+    return [name for name, text in texts.items() if name not in PAPERS and MARK.search(text)]
+
+
+def marked_page(name):
+    """A page that is not of a paper as it is, with its marked numbers written anew."""
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return _with_numbers(text, name.removeprefix("disagreement-"))
 
 
 def _with_numbers(text, paper):
@@ -279,7 +287,7 @@ def main(runs):
             "README": overview(),
             "findings": findings(),
             **{paper: paper_page(paper) for paper in PAPERS},
-            **{f"disagreement-{paper}": dossier(paper) for paper in disagreeing()},
+            **{name: marked_page(name) for name in marked_pages()},
         }
         drawn = picture()
     except ValueError as error:  # a mark for which the new records have no number

@@ -132,7 +132,8 @@ def _inside(axes: "Axes", entries: Entries) -> bool:
     """Place the legend on a free spot inside the axes; returns whether there is one."""
     arguments = _arguments(entries, axes.get_window_extent().width / axes.figure.dpi)
     for place in _PLACES:
-        legend = axes.legend(**arguments, loc=place)
+        legend = axes.legend(**arguments, loc=place, edgecolor="0.8")  # its marks are no data
+        legend.get_frame().set_linewidth(0.4)
         if not _covers(axes, legend):
             return True
         legend.remove()

@@ -10,7 +10,7 @@ from mesascope.records import Figure, RecordError, RunDirectory, atomic_path
 
 from ._legend import add_legends
 from ._style import DPI, RC, WIDTH
-from ._traces import draw, number_whole, panel_height, turn_crowded_names
+from ._traces import draw, number_whole, panel_height, turn_crowded_names, write_plainly
 from ._wrap import letters_across, wrap
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def draw_panels(figure: Figure, canvas: "Canvas") -> "list[Axes]":
         axes = canvas.add_subplot(grid[divmod(number, across)])
         axes.set_xscale(panel.xscale)
         axes.set_yscale(panel.yscale)
+        write_plainly(axes)
         drawn.append((axes, draw(axes, panel)))
         number_whole(axes, panel)
         letters = letters_across(0.85 * width / across)

@@ -80,6 +80,22 @@ def number_whole(axes: "Axes", panel: Panel) -> None:
         )
 
 
+def write_plainly(axes: "Axes") -> None:
+    """Write the numbers of logarithmic axes without powers of ten where they have at most four digits."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class Plain(LogFormatterSciNotation):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            text = super().__call__(x, pos)  # empty where there is no room for a number
+            low, high = sorted(self.axis.get_view_interval())
+            return f"{x:g}" if text and low > 0.9e-3 and high < 1.1e4 else text
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(Plain())
+            axis.set_minor_formatter(Plain())
+
+
 def draw(axes: "Axes", panel: Panel) -> Entries:
     """Draw every trace of a panel; return the artists that its legend shows, by label."""
     brush = Brush(panel)

@@ -78,18 +78,18 @@ def _figure(errors: dict[int, np.ndarray], settings: _Descent) -> Figure:
     for low, high in ((min(settings.cases), 0.97), (1.03, max(settings.cases))):
         x = np.geomspace(low, high, 60)
         limit = [theory.icl_error(settings.alpha, settings.kappa, settings.noise, tau) for tau in x]
-        traces.append(Line(x=np.log2(x), y=limit, label="Result 1, d → ∞", series=0))
+        traces.append(Line(x=x, y=limit, label="Result 1, d → ∞", series=0))
     for series, (dim, found) in enumerate(errors.items(), 1):
         means, ends = zip(*map(mean_interval, found), strict=True)
         half = [high - mean for mean, (_, high) in zip(means, ends, strict=True)]
-        x = np.log2(settings.cases)
-        traces.append(Points(x=x, y=means, yerr=half, label=f"d = {dim}", series=series))
+        traces.append(Points(x=settings.cases, y=means, yerr=half, label=f"d = {dim}", series=series))
     return one_panel(
         "Double descent in the number of prompts",
         f"α = {settings.alpha:g}, κ = {settings.kappa:g}, ρ = {settings.noise:g}",
         *traces,
-        xlabel=r"$\log_2 \tau$, prompts over $d^2$",
+        xlabel=r"prompts over $d^2$, $\tau$",
         ylabel="error on new tasks",
+        xscale="log",
         yscale="log",
         caption="Means over pools, with 95 % intervals; the error of each layer is exact. Result 1 is infinite at τ = 1, and "
         "not drawn from 0.97 to 1.03.",

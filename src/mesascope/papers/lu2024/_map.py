@@ -118,7 +118,7 @@ class _Table(NamedTuple):
         few = self.apart[np.ix_(self.ratios >= 1, self.ratios <= 0.5)]
         many = self.apart[:, self.ratios >= 4]
         return {
-            "least, K ≤ d/2, ℓ ≥ d": float(few.min(initial=np.inf)),
+            "least, 2K ≤ d, ℓ ≥ d": float(few.min(initial=np.inf)),
             "largest, K ≥ 4d": float(many.max(initial=0)),
         }
 
