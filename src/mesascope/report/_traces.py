@@ -87,6 +87,7 @@ def write_plainly(axes: "Axes") -> None:
     class Plain(LogFormatterSciNotation):
         def __call__(self, x: float, pos: int | None = None) -> str:
             text = super().__call__(x, pos)  # empty where there is no room for a number
+            assert self.axis is not None  # set_major_formatter has set it
             low, high = sorted(self.axis.get_view_interval())
             return f"{x:g}" if text and low > 0.9e-3 and high < 1.1e4 else text
 
