@@ -75,9 +75,39 @@ def test_errors_are_those_of_least_squares_extrapolated_in_the_dimension(tau):
 def test_the_error_on_the_pool_of_many_prompts_is_that_of_the_minimum():
     assert lu2024.idg_error(2.0, 0.7, 0.25, 1e8) == pytest.approx(lu2024.idg_error(2.0, 0.7, 0.25), rel=1e-7)
     # no prompts: nothing is learned, and tasks of the pool have mean square 1
-    assert lu2024.idg_error(2.0, 0.7, 0.25, 1e-6) == pytest.approx(1.25, rel=1e-5)
-    with pytest.raises(ValueError, match="tau must be at least 1e-6"):
-        lu2024.idg_error(2.0, 0.7, 0.25, 1e-9)
+    for tau in (1e-6, 1e-30):
+        assert lu2024.idg_error(2.0, 0.7, 0.25, tau) == pytest.approx(1.25, rel=5 * tau + 1e-12)
+
+
+@pytest.mark.parametrize("tau", [1e-6, 0.3, 1 - 2**-30])
+@pytest.mark.parametrize("kappa", [1e-8, 0.5, 1 + 1e-7, 1e8])
+@pytest.mark.parametrize("alpha", [1e-30, 2.0, 1e30])
+def test_few_prompts_have_their_digits_for_any_sizes(alpha, kappa, tau):
+    """Against the formula of the program with 150 digits, and least squares on the pool as an equivalent ridge."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(150):
+        rho, one = mpmath.mpf(0.25), mpmath.mpf(1)
+        x, k, t = (1 + rho) / mpmath.mpf(alpha), mpmath.mpf(kappa), mpmath.mpf(tau)
+
+        def resolvent(at, ratio):
+            shifted = at + 1 - one / ratio
+            return 2 / (shifted + mpmath.sqrt(shifted**2 + 4 * at / ratio))
+
+        mu = x * resolvent(x, k / t)
+        new = (
+            t * (1 + x) / (1 - t) * (1 - t * (1 - mu) ** 2 - (x - rho) / x * mu) - 2 * t * (1 - mu) + 1 + rho
+        )
+        assert lu2024.icl_error(alpha, kappa, 0.25, tau) == pytest.approx(float(new), rel=1e-9)
+        low, high = mpmath.mpf(10) ** -120, mpmath.mpf(10) ** 120
+        for _ in range(700):
+            middle = mpmath.sqrt(low * high)
+            low, high = (middle, high) if 1 - middle * resolvent(x + middle, k) > t else (low, middle)
+        m = resolvent(x + low, k)
+        squared = m**2 / (1 - k * m**2 / (k + m) ** 2)
+        end = resolvent(x, k)
+        bias = x**2 * end + (low**2 - x**2) * m - low * (x + low) ** 2 * squared
+        pool = (rho + x - x**2 * end + bias) / (1 - (1 - 2 * low * m + low**2 * squared) / t)
+        assert lu2024.idg_error(alpha, kappa, 0.25, tau) == pytest.approx(float(pool), rel=1e-9)
 
 
 def _fitted_errors(dim, alpha, kappa, noise, prompts, seed):
@@ -384,3 +414,21 @@ def test_times_before_the_start_are_refused():
 def test_numbers_beyond_those_of_doubles_are_refused(value):
     with pytest.raises(ValueError, match="alpha must lie between 1e-50 and 1e50"):
         lu2024.icl_error(value, 0.5, 0.25)
+    with pytest.raises(ValueError, match="kappa must be 0, infinite or between 1e-300 and 1e300"):
+        lu2024.flow_errors(1.0, value**1.02, 0.25, 1.0)
+
+
+def test_the_resolvent_of_any_sizes_is_finite():
+    assert lu2024.resolvent(1.0, 1e308) == pytest.approx(0.5, rel=1e-15)
+    assert lu2024.resolvent(1e300, 2.0) == pytest.approx(1e-300, rel=1e-15)
+    assert lu2024.resolvent(1e-300, 0.5) == pytest.approx(0.5e300, rel=1e-15)
+
+
+def test_times_and_weights_of_another_kind_are_refused():
+    these = features(TaskPool(process(3, 0.5), tasks=2), 4)
+    with pytest.raises(TypeError, match="times must be numbers, got 'x'"):
+        lu2024.flow_errors(1, 1, 0.25, "x")
+    with pytest.raises(ValueError, match=r"gamma must have shape \(…, 3, 4\), got \(2, 2\)"):
+        these.error(np.eye(2))
+    with pytest.raises(ValueError, match="gamma must be finite"):
+        these.error(np.full((3, 4), np.nan))
