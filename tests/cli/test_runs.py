@@ -330,7 +330,10 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
     message = run(
         "runs", "export", "--format", form, "--out", tmp_path / "out", "--store", store.root
     ).refusal
-    assert message == f"mesascope runs: this needs the package {package}: pip install 'mesascope[exporters]'"
+    assert (
+        message
+        == f"mesascope runs: this needs the package {package}: pip install 'mesascope[exporters]', or make setup in a clone"
+    )
 
 
 @pytest.mark.parametrize(

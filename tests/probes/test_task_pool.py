@@ -28,8 +28,8 @@ def asked(learner, process=POOL, **settings):
         padded = np.concatenate([y, np.zeros((len(y), 1))], 1)
         return np.asarray(predictions(learner, *prompt_examples(x, padded)))[:, -1, 0]
 
-    settings = {"learners": NAMES} | settings
-    return identify(model, process, TASK, tasks=200, interface="context", **settings)
+    settings = {"learners": NAMES, "tasks": 200} | settings
+    return identify(model, process, TASK, interface="context", **settings)
 
 
 @pytest.mark.slow
@@ -49,6 +49,19 @@ def test_learners_of_pools_are_named(learner, name):
         if key == "tasks":
             assert key not in answer.ranking[0].hyperparameters  # the process has them
         np.testing.assert_allclose(found[key], value, rtol=1e-3)  # as accurate as fits are
+
+
+@pytest.mark.slow
+def test_new_tasks_are_asked_too():
+    """Where the pool leaves little doubt, a mixture memorizes on it, and learns new tasks."""
+    answer = asked(BayesMixture(POOL.table, 0.25, 0.999), tasks=100, learners=["memorizing"], tolerance=0.05)
+    new, *others = answer.beyond
+    assert answer.ranking[0].distance < 0.02
+    assert new.setting == "new tasks, which are not of the pool" and new.distance > 0.05
+    assert not any("new tasks" in one.setting for one in others)
+    assert "new tasks" not in str(
+        asked(Ridge(0.25), PROCESS, tasks=100, learners=["ridge"], search=True).beyond
+    )
 
 
 @pytest.mark.slow
@@ -83,6 +96,11 @@ def test_without_noise_the_variance_of_memorizing_says_nothing():
 )
 def test_memorizing_is_no_learner_without_a_pool(one, other, may):
     assert _may_be_same(one.fitting, other.fitting) == _may_be_same(other.fitting, one.fitting) == may
+
+
+def test_learners_are_given_by_their_ids():
+    with pytest.raises(ValueError, match="learners: must list ids such as 'ridge', got Memorizing"):
+        asked(Ridge(0.25), learners=[Memorizing(POOL.table, 0.25)])
 
 
 def test_they_need_a_pool():

@@ -115,6 +115,10 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
     known = {kind.name: kind for kind in known_learners()}
     for name in learners:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"learners: must list ids such as 'ridge', got {type(name).__name__}; its id finds it"
+            )
         if name in _STRATEGIES:
             raise ValueError(f"learners: {name!r} is what several learners do; name {_STRATEGIES[name]}")
         if name not in known:

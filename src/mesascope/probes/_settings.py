@@ -1,4 +1,4 @@
-"""Settings of data that distinguish algorithms: other scales, conditions, noise, initial tokens, and independent inputs."""
+"""Settings of data that distinguish algorithms: other scales, conditions, noise, tokens, new tasks, independent inputs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.processes import Constant, Law, Prompts, SequenceProcess, Sparse, with_law
+from mesascope.processes import Constant, Law, Pool, Prompts, SequenceProcess, Sparse, with_law
 
 from ._problems import vocabulary
 
 _ITSELF = "the process itself"
+_NEW_TASKS = "new tasks, which are not of the pool"
 
 
 class Setting(NamedTuple):
@@ -27,6 +28,7 @@ class Setting(NamedTuple):
         white: whether tokens are replaced by independent Gaussian tokens of the same size (for prompts the inputs, with
             labels that are a random linear function of them).
         start: another law of the initial token, of the same size: "one-hot" or "full-one"; empty for that of the process.
+        new_tasks: of a pool: whether tasks are drawn anew, from the prior of the pool.
         longer: factor of the length of contexts.
     """
 
@@ -35,6 +37,7 @@ class Setting(NamedTuple):
     noise: float = 0.0
     white: bool = False
     start: str = ""
+    new_tasks: bool = False
     longer: int = 1
 
     def describe(self) -> str:
@@ -42,6 +45,8 @@ class Setting(NamedTuple):
         parts = ["white Gaussian inputs"] if self.white else []
         if self.start:
             parts.append(f"{self.start} initial tokens")
+        if self.new_tasks:
+            parts.append(_NEW_TASKS)
         if self.scale != 1:
             parts.append(f"inputs × {self.scale:g}")
         if self.condition != 1:
@@ -53,11 +58,13 @@ class Setting(NamedTuple):
         return ", ".join(parts) or _ITSELF
 
     def source(self, process: Any) -> Any:
-        """Return the process of the samples, with another law of its initial tokens if the setting has one.
+        """Return the process of the samples, with the law of initial tokens or of tasks that the setting has.
 
         Raises:
             ValueError: the law does not exist in the dimension of the process.
         """
+        if self.new_tasks:
+            return process.process
         if not self.start:
             return process
         dim = process.law.fixed_dim or process.dim
@@ -76,23 +83,27 @@ class SymbolSetting(NamedTuple):
 
     Attributes:
         replaced: the probability, in [0, 1], that a symbol is replaced by one from a random position of the sample.
+        new_tasks: of a pool: whether tasks are drawn anew, from the prior of the pool.
         longer: factor of the length of contexts.
     """
 
     replaced: float = 0.0
+    new_tasks: bool = False
     longer: int = 1
 
     def describe(self) -> str:
         """Return a short text, e.g. `30 % of the symbols replaced at random`."""
         if self.longer != 1:
             return f"contexts {self.longer} × as long"
+        if self.new_tasks:
+            return _NEW_TASKS
         if self.replaced == 1:
             return "independent symbols"
         return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
 
     def source(self, process: Any) -> Any:
-        """Return the process."""
-        return process
+        """Return the process of the samples, with the law of tasks that the setting has."""
+        return process.process if self.new_tasks else process
 
     def changed(self, sample: Any, key: Array) -> np.ndarray:
         """Return symbols of the process, shape (batch, T), with the changes of this setting."""
@@ -122,15 +133,21 @@ _INFORMATIVE, _INFORMATIVE_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
 def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
     """Return all settings of the search, the unchanged process first."""
+    more = _new_tasks(process)
     if vocabulary(process) is not None:
-        return _SYMBOL_SETTINGS
+        return _SYMBOL_SETTINGS + more
     starts = isinstance(process, SequenceProcess) and isinstance(getattr(process, "law", None), Law)
-    return _SETTINGS + _START_SETTINGS if starts else _SETTINGS
+    return _SETTINGS + (_START_SETTINGS if starts else more)
 
 
 def settings_beyond(process: Any) -> tuple[Setting | SymbolSetting, ...]:
-    """Return the settings out of distribution: larger and badly conditioned inputs, some random symbols, more examples."""
-    return _BEYOND if vocabulary(process) is None else _SYMBOLS_BEYOND
+    """Return the settings out of distribution: new tasks of a pool, other inputs, random symbols, more examples."""
+    return _new_tasks(process) + (_BEYOND if vocabulary(process) is None else _SYMBOLS_BEYOND)
+
+
+def _new_tasks(process: Any) -> tuple[Setting | SymbolSetting, ...]:
+    kind = Setting if vocabulary(process) is None else SymbolSetting
+    return (kind(new_tasks=True),) if isinstance(process, Pool) else ()
 
 
 def informative_setting(process: Any) -> Setting | SymbolSetting:
