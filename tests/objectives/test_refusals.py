@@ -46,7 +46,8 @@ def refusal(error, function):
 def test_models_other_than_linear_attention(engine):
     message = refusal(TypeError, lambda: population_loss(Repeat(), PROCESS, TASK, engine))
     assert re.fullmatch(
-        rf"{type(engine).__name__} supports linear attention only, not Repeat; use MonteCarlo", message
+        rf"{type(engine).__name__} supports linear attention only, not Repeat; use MonteCarlo \('monte-carlo' in a SPEC\)",
+        message,
     )
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
@@ -64,7 +65,9 @@ SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression and i
 )
 def test_processes_that_an_engine_does_not_support(engine, supported):
     message = refusal(TypeError, lambda: population_loss(MODEL, OtherProcess(), TASK, engine))
-    assert message == f"{type(engine).__name__} supports {supported}; use MonteCarlo"
+    assert (
+        message == f"{type(engine).__name__} supports {supported}; use MonteCarlo ('monte-carlo' in a SPEC)"
+    )
     assert np.isfinite(float(population_loss(MODEL, OtherProcess(), TASK, MonteCarlo(10)).value))
 
 

@@ -94,6 +94,11 @@ def test_files_are_read_and_kept_by_name(tmp_path):
     assert set(specification(pool)) == {"kind", "process", "seed", "file"}
 
 
+def test_rows_may_be_arrays():
+    pool = TaskPool(PROCESS, vectors=[np.ones(3), [0, 1, 2]])
+    np.testing.assert_array_equal(pool.table, [[1, 1, 1], [0, 1, 2]])
+
+
 def test_one_column_of_a_file_is_tasks_of_one_dimension(tmp_path):
     (tmp_path / "tasks.csv").write_text("0.5\n-1\n2\n")
     pool = TaskPool(LinearRegression(1), file=tmp_path / "tasks.csv")

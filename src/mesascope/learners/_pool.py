@@ -131,8 +131,9 @@ class BayesMixture(_PoolLearner):
     \frac{\rho}{1 - \rho} = \frac{\pi}{1 - \pi} \cdot \frac{\frac1K \sum_k p(y \mid w_k)}{p(y \mid N(0, \Sigma))},$$
 
     with $\hat y_{\text{pool}}$ of `Memorizing` and $\hat y_{\text{ridge}}$ of `PosteriorMean`. For $\pi = 1$ it memorizes,
-    for $\pi = 0$ it generalizes. `identify` takes $\Sigma$ from the process; on the sphere and for
-    sparse weights $\Sigma = I$ stands in.
+    for $\pi = 0$ it generalizes. Log likelihoods are differences of numbers of size $|y|^2/\sigma^2$, and have their rounding:
+    in single precision $\rho$ is certain only for $\sigma^2$ above some $10^{-5} |y|^2$. `identify` takes $\Sigma$ from the
+    process; on the sphere and for sparse weights $\Sigma = I$ stands in.
 
     Args:
         tasks: $W_1 \dots W_K$, shape (K, m, p), or (K, p) for one output.

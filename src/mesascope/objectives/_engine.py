@@ -33,7 +33,7 @@ def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
     """
     if not isinstance(model, LinearAttentionModel):
         raise TypeError(
-            f"{engine} supports linear attention only, not {type(model).__name__}; use MonteCarlo"
+            f"{engine} supports linear attention only, not {type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
         )
     if model.dim != dim:
         raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")

@@ -78,7 +78,7 @@ class ExactMoments(Engine):
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
                 "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not "
-                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
+                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
             )
         return exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
 
@@ -130,7 +130,7 @@ class Enumeration(Engine):
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
                 "Enumeration supports NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet, not "
-                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
+                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
             )
         return enumerated_objective(process.law, process.dim, task)
 

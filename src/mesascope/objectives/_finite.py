@@ -73,7 +73,7 @@ def objective_on_all_sequences(process: SymbolProcess, task: NextToken) -> Finit
     if probabilities is None:
         raise TypeError(
             f"Enumeration: {type(process).__name__} does not tell the probability of a sequence; define probabilities_of, or "
-            "use MonteCarlo"
+            "use MonteCarlo ('monte-carlo' in a SPEC)"
         )
     return _in_batches(process, task, lambda: sequences, probabilities)
 

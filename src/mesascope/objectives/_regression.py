@@ -100,7 +100,7 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     if not fits:
         raise TypeError(
             f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, not for this "
-            f"{type(model).__name__}; use MonteCarlo"
+            f"{type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
         )
     if model.embedding.dim != dim:
         raise ValueError(f"model has dim {model.embedding.dim}, the process has dim {dim}; make them equal")

@@ -40,10 +40,13 @@ def regression_tasks(process: LinearRegression | TaskPool) -> Tasks:
     base = process.process if isinstance(process, TaskPool) else process
     if not isinstance(base, LinearRegression):
         name = type(base).__name__
-        raise TypeError(f"ExactMoments supports pools of LinearRegression, not of {name}; use MonteCarlo")
+        raise TypeError(
+            f"ExactMoments supports pools of LinearRegression, not of {name}; use MonteCarlo ('monte-carlo' in a SPEC)"
+        )
     if not isinstance(base.law, Gaussian):
         raise TypeError(
-            f"ExactMoments supports regression with Gaussian inputs only, not {base.law.describe()}; use MonteCarlo"
+            f"ExactMoments supports regression with Gaussian inputs only, not {base.law.describe()}; "
+            "use MonteCarlo ('monte-carlo' in a SPEC)"
         )
     return _tasks(process)
 
@@ -67,7 +70,8 @@ def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
         rules = [_squared(rule.nodes, rule.weights) for rule in term.rules]
         if np.prod([len(w) for _, w in rules]) > _MAX_NODES:
             raise ValueError(
-                f"ExactMoments needs too many nodes for {process.describe()}; use MonteCarlo, or a smaller dim"
+                f"ExactMoments needs too many nodes for {process.describe()}; use MonteCarlo "
+                "('monte-carlo' in a SPEC), or a smaller dim"
             )
         values += [scale * np.diag(chosen) for chosen in product(*(nodes for nodes, _ in rules))]
         weights += [float(term.probability) * np.prod(w) for w in product(*(w for _, w in rules))]

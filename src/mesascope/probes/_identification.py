@@ -25,6 +25,7 @@ from mesascope.records import (
 )
 
 from ._algebra import Reading
+from ._candidates import DIVERGENT
 from ._identification_curves import Curves
 from ._intervals import Measured
 
@@ -156,7 +157,7 @@ class Identification:
         """Yield every learner with its distance, interval and hyperparameters as texts."""
         for entry in self.ranking:
             low, high = entry.interval
-            distance = "diverges" if entry.diverges else f"{entry.distance:.3e}"
+            distance = f"> {DIVERGENT:g}" if entry.diverges else f"{entry.distance:.3e}"
             shown = ", ".join(f"{k}={_short(v)}" for k, v in entry.hyperparameters.items())
             yield entry, distance, f"[{low:.2e}, {high:.2e}]", shown
 

@@ -139,7 +139,9 @@ class LinearRegression(TaskProcess):
             TypeError: the weights are sparse.
         """
         if self.sparsity is not None:
-            raise TypeError("moments of sparse weights are not known; use MonteCarlo")
+            raise TypeError(
+                "moments of sparse weights are not known; use MonteCarlo ('monte-carlo' in a SPEC)"
+            )
         if self.prior == "sphere":
             return sphere_moments(covariance)
         root = self.prior_root()

@@ -103,7 +103,9 @@ def distance(first: Any, second: Any, dim: int) -> np.ndarray:
     Source: raventos2023, equation (4).
     """
     one, other = finite_reals("first", first), finite_reals("second", second)
-    if one.shape != other.shape or one.ndim < 1:
+    if one.ndim < 1 or not one.shape[-1]:
+        raise ValueError(f"first must have shape (…, K), K ≥ 1, got {one.shape}")
+    if one.shape != other.shape:
         raise ValueError(f"second must have the shape {one.shape} of first, got {other.shape}")
     return np.asarray(((one - other) ** 2).mean(-1) / integer_at_least("dim", dim, 1))
 
@@ -174,6 +176,8 @@ def _positive(noise_variance: Number) -> float:
 
 def _prompts(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     x, y = finite_reals("x", x), finite_reals("y", y)
-    if x.ndim < 2 or not x.shape[-1] or y.shape != x.shape[:-1]:
-        raise ValueError(f"x must have shape (…, K, D) and y (…, K), got {x.shape} and {y.shape}")
+    if x.ndim < 2 or not all(x.shape[-2:]) or y.shape != x.shape[:-1]:
+        raise ValueError(
+            f"x must have shape (…, K, D) with K, D ≥ 1, and y (…, K), got {x.shape} and {y.shape}"
+        )
     return x, y
