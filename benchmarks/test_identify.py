@@ -53,7 +53,7 @@ def test_identification_along_training(benchmark, bar, run_python):
         "learners = ['zero', 'average', 'last-token', 'gradient-descent', 'gradient-descent++', 'momentum', 'ridge', "
         "'least-squares', 'chebyshev', 'kernel-smoother']\n"
         "run = ms.identify_along(checkpoints, process, ms.NextToken(30), learners=learners, tasks=500)\n"
-        "print(len(run.answers))"
+        "print(len(run.found))"
     )
     finished = benchmark.pedantic(lambda: run_python("-c", code), rounds=1)
     benchmark.extra_info["memory"] = finished.memory

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mesascope.learners import Features, Learner, features_of
+from mesascope.learners import Features, Learner
 
 from ._evidence import Evidence
 from ._in_parallel import in_parallel
@@ -79,12 +79,10 @@ def _answers_of_piece(
     learners: Sequence[Learner], problems: Problems, start: int, size: int
 ) -> list[np.ndarray]:
     """Return the predictions for the tasks start … start + size − 1, with the last task repeated if there are fewer."""
-    chosen = np.minimum(np.arange(start, start + size), problems.tasks - 1)
-    data = [np.asarray(array)[chosen] for array in (problems.x, problems.y, problems.queries)]
-    features: dict[type[Features], Any] = {}
+    piece, features = problems.part(start, start + size), dict[type[Features], Any]()
     for learner in learners:
         if learner.reads not in features:
-            features[learner.reads] = features_of(type(learner), *data)
+            features[learner.reads] = piece.features(type(learner))
     return list(in_parallel(lambda one: responses(one, features[one.reads]), learners))
 
 

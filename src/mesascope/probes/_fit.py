@@ -11,14 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.learners import Fitting, Learner, features_of
+from mesascope.learners import Fitting, Learner
 
 from ._evidence import Evidence
 from ._integer_search import best_integer
-from ._least_squares import Data, End, Equations, best_starts, minimize
+from ._least_squares import EXACT, Data, End, Equations, best_starts, minimize
 from ._problems import Problems
 
-TRIAL_TASKS = 48  # enough to find integers, and good initial values of other hyperparameters
+TRIAL = (
+    48,
+    8,
+)  # tasks and numbers of examples: enough to find integers, and good initial values of other hyperparameters
 _CONTENDERS = 4  # integers with which all tasks are fitted
 TRIAL_GAIN, FIT_GAIN = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, stops
 
@@ -67,8 +70,7 @@ class Fitter(eqx.Module):
 
     def features(self, evidence: Evidence) -> Any:
         """Return what the learner reads."""
-        problems = evidence.problems
-        return features_of(self.kind, problems.x, problems.y, problems.queries)
+        return evidence.problems.features(self.kind)
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
         """Return the minimum of the sum over the evidence of the weighted |f − g|², relative to the size of f in each.
@@ -76,7 +78,7 @@ class Fitter(eqx.Module):
         Of integers whose costs are not distinguished, by their mean or by the number of tasks on which each is better, the
         smallest is taken: the mean of a few tasks on which an algorithm diverges would choose at random.
         """
-        trial = Data.of(self, evidence, TRIAL_TASKS)
+        trial = Data.of(self, evidence, *TRIAL)
         grid = self.grid(evidence[0].problems)
         ends: dict[int, End] = {}
 
@@ -85,7 +87,7 @@ class Fitter(eqx.Module):
             ends[integer] = minimize(equations, best_starts(equations, grid), TRIAL_GAIN)
             return ends[integer].cost
 
-        best = best_integer(cost, self.fitting.largest)
+        best = best_integer(cost, self.fitting.largest, EXACT)
         contenders = [k for k in sorted(ends) if k <= best and not ends[k].is_worse_than(ends[best])]
         places = np.linspace(0, len(contenders) - 1, min(_CONTENDERS, len(contenders))).round().astype(int)
         many = Data.of(self, evidence, self.fitting.tasks)

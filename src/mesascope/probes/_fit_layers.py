@@ -16,11 +16,10 @@ from mesascope.learners import (
     LayeredGradientDescentPlusPlus,
     Learner,
     Spectrum,
-    features_of,
 )
 
 from ._evidence import Evidence
-from ._fit import FIT_GAIN, TRIAL_GAIN, TRIAL_TASKS, Fitted, typical_eigenvalue
+from ._fit import FIT_GAIN, TRIAL, TRIAL_GAIN, Fitted, typical_eigenvalue
 from ._least_squares import Data, End, Equations, minimize
 
 _LAYERS: dict[type[Any], int] = {
@@ -68,14 +67,13 @@ class LayersFitter(eqx.Module):
 
     def features(self, evidence: Evidence) -> Spectrum:
         """Return what the learner reads."""
-        problems = evidence.problems
-        found: Spectrum = features_of(self.kind, problems.x, problems.y, problems.queries)
+        found: Spectrum = evidence.problems.features(self.kind)
         return found
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
         """Return the minimum of the sum over the evidence of the weighted |f − g|², relative to the size of f in each."""
         here = LayersFitter(self.kind, typical_eigenvalue(evidence[0].problems))
-        trial, many = Data.of(here, evidence, TRIAL_TASKS), Data.of(here, evidence, _TASKS)
+        trial, many = Data.of(here, evidence, *TRIAL), Data.of(here, evidence, _TASKS)
         ends: dict[int, End] = {}
         for count in range(1, self.layers + 1):
             found = minimize(Equations(trial, count), here._starts(count, trial), TRIAL_GAIN)

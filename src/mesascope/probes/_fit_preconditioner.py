@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mesascope.learners import PreconditionedGradientDescent, features_of
+from mesascope.learners import PreconditionedGradientDescent
 
 from ._evidence import Evidence
 from ._fit import Fitted
@@ -69,7 +69,7 @@ class _End(NamedTuple):
 def _data(evidence: Evidence) -> _Data:
     part = evidence.part(0, min(PreconditionedGradientDescent.fitting.tasks, evidence.problems.tasks))
     problems, lengths = part.problems, part.problems.lengths
-    seen = features_of(PreconditionedGradientDescent, problems.x, problems.y, problems.queries)
+    seen = problems.features(PreconditionedGradientDescent)
     root = np.sqrt(part.weights / part.size)[:, lengths, None]
 
     def rows(array: Any, scale: Any) -> np.ndarray:

@@ -213,7 +213,7 @@ class Inquiry:
             key=lambda name: _fitted_numbers(fitted[name].learner),
         )
         learners = [fitted[name].learner for name in ordered]
-        differences = Differences(learners, self._process, self._task, self._question.key("differences"))
+        differences = Differences(learners, self._process, self._question.everywhere)
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
         kinds = [self._fitters[name].kind.fitting for name in ordered]

@@ -10,7 +10,7 @@ _DECREASE = 0.98  # the ratio of costs below which a larger integer is an improv
 _TIED = 1e-6  # relative gain below which the smaller integer is preferred
 
 
-def best_integer(cost: Callable[[int], float], largest: int) -> int:
+def best_integer(cost: Callable[[int], float], largest: int, exact: float = 0.0) -> int:
     """Return the integer in 1 … largest with the smallest cost; of equal costs the smallest integer.
 
     Integers increase from 1, above 16 in steps of a third, until the last third gave almost no improvement; then the gaps
@@ -19,6 +19,7 @@ def best_integer(cost: Callable[[int], float], largest: int) -> int:
     Args:
         cost: the cost, possibly infinite; called once for every integer that is tried.
         largest: the largest integer, ≥ 1.
+        exact: a cost that is rounding: once it is reached, no larger integer is tried.
     """
     costs: dict[int, float] = {}
     improved, integer = 0, 1
@@ -26,7 +27,7 @@ def best_integer(cost: Callable[[int], float], largest: int) -> int:
         costs[integer] = cost(integer)
         if improved == 0 or costs[integer] < _DECREASE * costs[improved]:
             improved = integer
-        if integer >= largest or integer - improved >= max(3, integer // 3):
+        if integer >= largest or costs[integer] <= exact or integer - improved >= max(3, integer // 3):
             break
         integer = min(integer + 1 if integer < _ONE_BY_ONE else -(-4 * integer // 3), largest)
     while new := _between(_best(costs), sorted(costs)):

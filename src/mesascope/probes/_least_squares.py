@@ -25,6 +25,7 @@ _STARTS = {
 }  # number of initial values that are optimized, by the number of scalars: with two there are several local minima
 _ITERATIONS = 40
 _ERRORS, _EQUAL_COST = 2.0, 1e-12  # costs differ by more standard errors than this, and by more than rounding
+EXACT = 1e-24  # a smaller cost, relative to the size of the predictions, is rounding
 _LARGEST = 1e300  # a larger cost of a task is infinite, so that sums do not overflow
 
 
@@ -55,16 +56,28 @@ class Data(NamedTuple):
     arrays: list[tuple[Any, Array, Array]]
 
     @classmethod
-    def of(cls, fitter: Any, evidence: Sequence[Evidence], tasks: int) -> Data:
-        """Return the first tasks of the evidence."""
+    def of(cls, fitter: Any, evidence: Sequence[Evidence], tasks: int, lengths: int | None = None) -> Data:
+        """Return the first tasks of the evidence, after the numbers of examples that count, or some `lengths` of these."""
         parts = [e.part(0, min(tasks, e.problems.tasks)) for e in evidence]
-        return cls(
-            fitter,
-            [
-                (fitter.features(e), jnp.asarray(e.answers), jnp.asarray(np.sqrt(e.weights / e.size)))
-                for e in parts
-            ],
-        )
+        return cls(fitter, [_read(fitter, e, _spread(e.problems.lengths, lengths)) for e in parts])
+
+
+def _spread(lengths: np.ndarray, most: int | None) -> np.ndarray:
+    """Return at most `most` of some numbers of examples, denser where they are few."""
+    if most is None or len(lengths) <= most:
+        return lengths
+    return lengths[np.unique(np.geomspace(1, len(lengths), most).round().astype(int)) - 1]
+
+
+def _read(fitter: Any, evidence: Evidence, lengths: np.ndarray) -> tuple[Any, Array, Array]:
+    """Return features, predictions and square roots of weights after some numbers of examples."""
+    count = evidence.answers.shape[1]
+    features = jax.tree.map(
+        lambda leaf: leaf[:, lengths] if leaf.shape[1] == count else leaf,  # else it is of all numbers
+        fitter.features(evidence),
+    )
+    weights = np.sqrt(evidence.weights / evidence.size)
+    return features, jnp.asarray(evidence.answers[:, lengths]), jnp.asarray(weights[:, lengths])
 
 
 class Equations:
@@ -81,7 +94,8 @@ class Equations:
             for one in self._data.arrays
         ]
         costs = np.concatenate([np.asarray(part[0]) for part in parts], 1)
-        slope, matrix = (np.sum([np.asarray(part[i]) for part in parts], 0) for i in (1, 2))
+        with np.errstate(invalid="ignore", over="ignore"):  # where costs are infinite
+            slope, matrix = (np.sum([np.asarray(part[i]) for part in parts], 0) for i in (1, 2))
         return np.where(costs < _LARGEST, costs, np.inf), slope, matrix
 
     def costs_of(self, learner: Learner) -> np.ndarray:
@@ -156,7 +170,7 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
         slopes = np.where(better[:, None], new_slopes, slopes)
         matrices = np.where(better[:, None, None], new_matrices, matrices)
         damping = np.maximum(np.where(better, damping / 5, damping * 5), 1e-12)
-        if not (gained | (damping < 1e3) & ~better).any():
+        if costs.min() <= EXACT or not (gained | (damping < 1e3) & ~better).any():
             break
     best = int(np.argmin(costs))
     return End(coordinates[best], of_tasks[best])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -82,7 +83,9 @@ class MixtureFitter(eqx.Module):
 
     def fit(self, evidence: Evidence, integers: Sequence[int], start: np.ndarray) -> FittedMixture:
         """Return the local minimum that a start leads to."""
-        data = Data.of(self, [evidence], evidence.problems.tasks)
+        counted = evidence.problems.lengths
+        here = replace(self, rows=tuple(self.rows[n] for n in counted)) if self.rows else self
+        data = Data.of(here, [evidence], evidence.problems.tasks)
         end = minimize(Equations(data, tuple(integers)), start[None], _GAIN)
         return FittedMixture(self, tuple(integers), end)
 

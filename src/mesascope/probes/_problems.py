@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -10,9 +10,11 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.learners import prompt_examples, sequence_examples
+from mesascope.learners import Learner, features_of, prompt_examples, sequence_examples
 from mesascope.objectives import Task, check_task, task_length
 from mesascope.processes import FewShot, Prompts
+
+_LARGE = 2**24  # bytes of features that are computed again
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Problems:
     queries: Array
     targets: Array
     weights: np.ndarray
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def prompts(self) -> bool:
@@ -59,11 +62,24 @@ class Problems:
         return np.flatnonzero(self.weights)
 
     def part(self, start: int, stop: int) -> Problems:
-        """Return the problems start … stop − 1."""
-        chosen = slice(start, stop)
-        sample = Prompts(*(a[chosen] for a in self.sample)) if self.prompts else self.sample[chosen]
-        x, y, queries, targets = (a[chosen] for a in (self.x, self.y, self.queries, self.targets))
-        return Problems(sample, x, y, queries, targets, self.weights)
+        """Return the problems start … stop − 1; if there are fewer, the last one stands for those that are missing."""
+        if (start, stop) not in self._kept:
+            few = stop > self.tasks
+            chosen = np.minimum(np.arange(start, stop), self.tasks - 1) if few else slice(start, stop)
+            sample = Prompts(*(a[chosen] for a in self.sample)) if self.prompts else self.sample[chosen]
+            x, y, queries, targets = (a[chosen] for a in (self.x, self.y, self.queries, self.targets))
+            self._kept[start, stop] = Problems(sample, x, y, queries, targets, self.weights)
+        found: Problems = self._kept[start, stop]
+        return found
+
+    def features(self, kind: type[Learner]) -> Any:
+        """Return what learners of a kind read, and keep it unless it is large: fits and judgements ask for it many times."""
+        if kind.reads in self._kept:
+            return self._kept[kind.reads]
+        found = features_of(kind, self.x, self.y, self.queries)
+        if sum(leaf.nbytes for leaf in jax.tree.leaves(found)) <= _LARGE:
+            self._kept[kind.reads] = found
+        return found
 
 
 def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:

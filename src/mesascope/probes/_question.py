@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from mesascope.core import finite_number, integer_at_least, named_key
 from mesascope.objectives import Task
@@ -15,9 +17,11 @@ from ._identification import Asked
 from ._intervals import check_level
 from ._mixture import takes_part
 from ._problems import Problems, draw_problems
+from ._separation import problems_of_settings
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True)
+class Question:
     """The settings of an identification, for models of any kind.
 
     Attributes:
@@ -61,6 +65,11 @@ class Question(NamedTuple):
     def problems(self) -> Problems:
         """Draw the tasks."""
         return draw_problems(self.process, self.task, self.tasks, self.key("tasks"))
+
+    @cached_property
+    def everywhere(self) -> Problems:
+        """Equally many problems of every setting that may distinguish learners."""
+        return problems_of_settings(self.process, self.task, self.key("differences"))
 
     def key(self, *names: str) -> Any:
         """Return the random key of these names."""

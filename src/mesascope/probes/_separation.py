@@ -39,10 +39,8 @@ class Differences:
     ½(‖g‖² + ‖h‖²): learners are not distinguished by rare tasks on which both diverge.
     """
 
-    def __init__(self, learners: Sequence[Learner], process: Any, task: Task, key: Array):
-        weights = length_weights(task)
-        self._lengths, self._settings = np.flatnonzero(weights), settings_of(process)
-        problems = _problems(process, task, key, weights)
+    def __init__(self, learners: Sequence[Learner], process: Any, problems: Problems):
+        self._lengths, self._settings = problems.lengths, settings_of(process)
         answers = [answer[:, self._lengths] for answer in answers_of(learners, problems)]
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.stack([_by_setting(a) for a in answers])
@@ -78,13 +76,15 @@ class Differences:
         return Place(self._settings[int(at)], int(self._lengths[length]), smallest)
 
 
-def _problems(process: Any, task: Task, key: Array, weights: np.ndarray) -> Problems:
-    """Return equally many problems of every setting, concatenated."""
+def problems_of_settings(process: Any, task: Task, key: Array) -> Problems:
+    """Return equally many problems of every setting, concatenated, as `Differences` takes them."""
     settings = settings_of(process)
     sample_key, *keys = jax.random.split(key, 1 + len(settings))
     samples = _samples(process, task, sample_key)
     parts = [setting.changed(*data) for setting, *data in zip(settings, samples, keys, strict=True)]
-    return of_sample(process, jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), weights)
+    return of_sample(
+        process, jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), length_weights(task)
+    )
 
 
 def _samples(process: Any, task: Task, key: Array) -> Iterator[Any]:
