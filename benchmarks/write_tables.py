@@ -1,4 +1,7 @@
-"""Write results/benchmark.json into the pages that show it: `python benchmarks/write_tables.py` after `make bench`."""
+"""Write results/benchmark.json into the pages that show it: `python benchmarks/write_tables.py` after `make bench`.
+
+After a run of some benchmarks, `make bench ARGS="-k …"`, the other lines stay, and the new ones say their date.
+"""
 
 import json
 from pathlib import Path
@@ -42,28 +45,32 @@ def row(info, median, name):
     return info.get("what", name), measured, ", ".join(bars) or "–", met
 
 
-def table(results, files):
-    """The lines of a table of the benchmarks in these files, and of what they were measured on."""
-    machine = results["machine_info"]
-    chosen = [one for one in results["benchmarks"] if _file(one).startswith(files)]
-    yield (
-        f"Measured on {results['datetime'][:10]} on {machine['cores']} cores of {machine['cpu']['brand_raw']}, "
+def table(results, files, before):
+    """The lines of a table of the benchmarks in these files, with those of the table before that were not run again."""
+    machine, date = results["machine_info"], results["datetime"][:10]
+    header = (
+        f"Measured on {date} on {machine['cores']} cores of {machine['cpu']['brand_raw']}, "
         f"Python {machine['python_version']}, jax {machine['jax']} on {machine['device']}:"
     )
-    yield ""
-    yield "| what | measured | bar |"
-    yield "|---|---|---|"
-    for one in chosen:
-        what, measured, limit, met = row(one["extra_info"], one["stats"]["median"], one["name"])
-        yield f"| {what} | {measured} | {limit}{'' if met else ', **missed**'} |"
+    chosen = [one for one in results["benchmarks"] if _file(one).startswith(files)]
+    rows = [row(one["extra_info"], one["stats"]["median"], one["name"]) for one in chosen]
+    old_header, _, _, _, *old = before.strip().splitlines()
+    kept = {line.split(" | ")[0].removeprefix("| "): line for line in old}
+    if kept.keys() <= {what for what, *_ in rows}:
+        kept, note = {}, ""
+    else:
+        header, note = old_header, f"; {date}"
+    for what, measured, limit, met in rows:
+        kept[what] = f"| {what} | {measured}{note} | {limit}{'' if met else ', **missed**'} |"
+    return [header, "", "| what | measured | bar |", "|---|---|---|", *kept.values()]
 
 
 def main():
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     for page, files in PAGES.items():
         before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-        after = rest.split(END)[1]
-        lines = "\n".join(table(results, files))
+        now, after = rest.split(END)
+        lines = "\n".join(table(results, files, now))
         page.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
 
 

@@ -14,9 +14,10 @@ from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
-_SWEEPS = 5  # between Newton steps
+_SWEEPS = 5  # in a round
 _HALVINGS = 40  # of the penalty, at most, before it has its value
 _MAX_ROUNDS = 300
+_AT_ONCE = 256  # problems
 _ROUNDING = 32  # a violation of the conditions by as many spacings of numbers is rounding
 
 
@@ -38,9 +39,10 @@ class Lasso(Learner):
 
     Computed to rounding by cyclic coordinate descent from $w = 0$, where $w_j$ becomes
     $\mathrm{soft}_\alpha(r_j + w_j \bar S_{jj}) / \bar S_{jj}$ with $\mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|)$;
-    after every five sweeps by a Newton step for the equations of the entries that are not 0, if it decreases the objective.
-    The penalty begins at $\max_j |c_j|$, for which $w = 0$, and is halved in every such round until it is $\alpha$ (40 times at
-    most): with fewer examples than inputs, descent from 0 at a small penalty takes thousands of rounds.
+    the penalty begins at $\max_j |c_j|$, for which $w = 0$, and is halved after every five sweeps until it is $\alpha$ (at most
+    40 times): with fewer examples than inputs, descent from 0 at a small penalty takes thousands of rounds. Then every five
+    sweeps are followed by a Newton step for the equations of the entries that are not 0, and by a step in the direction of
+    the whole round, where these decrease the objective.
     Derivatives are those of these equations.
 
     Args:
@@ -71,23 +73,47 @@ class Lasso(Learner):
 
 @jax.custom_jvp
 def _minimum(gram: Array, cross: Array, penalty: Array) -> Array:
-    """Return W, shape (…, m, p), from S̄ (…, p, p) and C̄ (…, m, p)."""
+    """Return W, shape (…, m, p), from S̄ (…, p, p) and C̄ (…, m, p).
+
+    Problems are solved in groups: each ends with its slowest problem, and fits into the processor's cache.
+    """
+    grams, crosses = (array.reshape(-1, *array.shape[-2:]) for array in (gram, cross))
+    missing = -len(grams) % min(_AT_ONCE, len(grams))
+    if missing:
+        grams, crosses = (
+            jnp.concatenate([array, jnp.zeros((missing, *array.shape[1:]), array.dtype)])
+            for array in (grams, crosses)
+        )
+    groups = [array.reshape(-1, min(_AT_ONCE, len(array)), *array.shape[1:]) for array in (grams, crosses)]
+    found = jax.lax.map(lambda group: _minimum_of_group(group[0], group[1], penalty), tuple(groups))
+    return found.reshape(crosses.shape)[: len(crosses) - missing].reshape(cross.shape)
+
+
+def _minimum_of_group(gram: Array, cross: Array, penalty: Array) -> Array:
     largest = jnp.abs(cross).max(-1, keepdims=True)
+
+    def is_above(state: tuple[Array, Array]) -> Array:
+        return (state[0] < _HALVINGS) & (jnp.ldexp(largest, -state[0]) > penalty).any()
+
+    def followed(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        now = jnp.maximum(penalty, jnp.ldexp(largest, -state[0]))
+        return state[0] + 1, _sweeps(gram, cross, now, state[1])
 
     def goes_on(state: tuple[Array, Array, Array]) -> Array:
         round_, _, violation = state
         return (round_ < _MAX_ROUNDS) & (violation > _ROUNDING * jnp.finfo(gram.dtype).eps).any()
 
     def improved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        halved = jnp.where(state[0] < _HALVINGS, jnp.ldexp(largest, -state[0]), 0)
-        now = jnp.maximum(penalty, halved)
-        weights = _newton_step(gram, cross, now, _sweeps(gram, cross, now, state[1]))
-        return state[0] + 1, weights, _violation(gram, cross, penalty, weights)
+        round_, weights, _ = state
+        swept = _sweeps(gram, cross, jnp.broadcast_to(penalty, largest.shape), weights)
+        stepped = _newton_step(gram, cross, penalty, swept)
+        weights = _farther(gram, cross, penalty, stepped, stepped - weights)
+        return round_ + 1, weights, _violation(gram, cross, penalty, weights)
 
-    start = jnp.zeros_like(cross)
-    return jax.lax.while_loop(
-        goes_on, improved, (jnp.zeros((), int), start, jnp.ones_like(start.real[..., 0]))
-    )[1]
+    zero = jnp.zeros((), int)
+    _, near = jax.lax.while_loop(is_above, followed, (zero, jnp.zeros_like(cross)))
+    start = zero, near, jnp.ones(cross.shape[:-1], largest.dtype)
+    return jax.lax.while_loop(goes_on, improved, start)[1]
 
 
 @_minimum.defjvp
@@ -130,13 +156,30 @@ def _newton_step(gram: Array, cross: Array, penalty: Array, weights: Array) -> A
     return best
 
 
-def _up_to_zero(weights: Array, change: Array) -> Array:
-    """Return the weights where the first entry on the way vanishes; with its sign the equations change."""
+def _farther(gram: Array, cross: Array, penalty: Array, weights: Array, change: Array) -> Array:
+    """Return the weights farther in the direction of the last round, if that is lower: a valley that it follows slowly."""
+    _, direction = _polar(weights)
+    slope = einsum("...mk,...kj->...mj", weights, gram) - cross + penalty * direction
+    falling = -(slope * change.conj()).real.sum(-1, keepdims=True)
+    curvature = (einsum("...mk,...kj->...mj", change, gram) * change.conj()).real.sum(-1, keepdims=True)
+    most = jnp.maximum(falling, 0) * inverse_above(jnp.zeros_like(curvature), curvature)
+    new = _up_to_zero(weights, change, most)
+    lower = _objective(gram, cross, penalty, new) < _objective(gram, cross, penalty, weights)
+    return jnp.where(lower[..., None], new, weights)
+
+
+def _up_to_zero(weights: Array, change: Array, most: Array | float = jnp.inf) -> Array:
+    """Return the weights where the first entry on the way vanishes, since with its sign the equations change.
+
+    Or after `most` times the change, shape (…, m, 1), if that is earlier.
+    """
     along = -(change * weights.conj()).real  # positive: it becomes smaller
     share = (jnp.abs(weights) ** 2) * inverse_above(jnp.zeros_like(along), along)
     share = jnp.where(along > 0, share, jnp.inf)
     first = share.min(-1, keepdims=True)
-    return jnp.where(share == first, 0, weights + jnp.where(jnp.isfinite(first), first, 0) * change)
+    far = jnp.minimum(first, most)
+    there = weights + jnp.where(jnp.isfinite(far), far, 0) * change
+    return jnp.where((share == first) & (first <= most), 0, there)
 
 
 def _objective(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:

@@ -21,6 +21,7 @@ from ._fit import Fitted, Fitter
 from ._fit_constant import ConstantFitter
 from ._fit_layers import LayersFitter
 from ._fit_preconditioner import PreconditionedFitter
+from ._in_parallel import in_parallel
 from ._problems import vocabulary
 
 AnyFitter = Fitter | ConstantFitter | LayersFitter | PreconditionedFitter
@@ -81,12 +82,17 @@ def with_special_cases(
 ) -> dict[str, Fitted]:
     """Return the fits, each replaced by a fitted special case of it unless it is better than by chance."""
     best = dict(fitted)
-    for name, fitter in fitters.items():
-        extends = fitter.kind.fitting.extends
-        if name not in fitted or extends is None or extends[0] not in fitted:
-            continue
+    special = {name: fitter.kind.fitting.extends for name, fitter in fitters.items() if name in fitted}
+    waiting = {name: found[0] for name, found in special.items() if found and found[0] in fitted}
+
+    def beyond(name: str) -> Fitted:
+        fitter = fitters[name]
         assert isinstance(fitter, Fitter | LayersFitter)
-        best[name] = fitter.fit_beyond(best[extends[0]], best[name], evidence)
+        return fitter.fit_beyond(best[waiting[name]], best[name], evidence)
+
+    while ready := [name for name, simpler in waiting.items() if simpler not in waiting]:
+        best |= dict(zip(ready, in_parallel(beyond, ready), strict=True))
+        waiting = {name: simpler for name, simpler in waiting.items() if name not in ready}
     return best
 
 

@@ -14,19 +14,19 @@ _TASKS = 3
 POOL = Question(
     "pool",
     "A pool of few tasks",
-    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. Is the best W^KQ better than 0 for a "
-    "new w?",
+    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. For a new w, is the layer "
+    "that is best for these better than the answer 0?",
     ("yes", "no"),
 )
 Results = dict[str, Any]
 
 
 def pool_answer(pools: Results) -> Answer:
-    """Whether the best W^KQ for the pool is better than 0 on new tasks."""
+    """Whether the best layer for the pool is better than the answer 0 on new tasks."""
     new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
     learned = new < zero
     what = "It has learned" if learned else "It has memorized its tasks"
-    why = f"{what}: on new ones its error is {new:.3g}, that of 0 is {zero:.3g}. The slider for K shows what more tasks change."
+    why = f"{what}: on new ones its error is {new:.3g}, that of the answer 0 {zero:.3g}. The slider for K shows what more tasks change."
     return int(not learned), why
 
 

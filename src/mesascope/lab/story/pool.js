@@ -1,4 +1,4 @@
-// Memorizing or learning: errors of the best W^KQ on the tasks of its pool and on new ones, by the number of tasks.
+// Memorizing or learning: errors of the best layer on the tasks of its pool and on new ones, by the number of tasks.
 import { digits, set, svg } from "mesascope-motion";
 
 const WIDE = 420, HIGH = 220, LEFT = 34, RIGHT = 14, TOP = 14, BOTTOM = 36;
@@ -7,7 +7,7 @@ const NEAR = 1.1; // errors on new tasks and on those of the pool that differ by
 
 export default {
   template: `<figure class="story-drawing">
-    <svg viewBox="0 0 ${WIDE} ${HIGH}" ref="curves" role="img" :aria-label="sentence"></svg>
+    <svg viewBox="0 0 ${WIDE} ${HIGH}" ref="curves" class="story-pool" role="img" :aria-label="sentence"></svg>
     <figcaption>
       <label>tasks in the pool, K
         <input type="range" min="0" :max="last" :value="at" @input="slide" :disabled="!data" data-act="tasks" :aria-valuetext="sentence">
@@ -46,11 +46,11 @@ export default {
         const points = this.data[name].map((error, k) => `${this.across(sizes[k])} ${this.up(error)}`);
         svg(drawing, "path", { d: `M${points.join("L")}`, class: `story-line ${COLOURS[name]}` });
       }
+      this.here = svg(drawing, "line", { y1: TOP, y2: floor, class: "story-axis" });
       const label = (name, text, k, shift) =>
         svg(drawing, "text", { x: this.across(sizes[k]) + 6, y: this.up(this.data[name][k]) + shift, class: `story-label ${COLOURS[name]}` }, text);
       label("new", "new tasks", 2, -8);
       label("pool", "tasks of the pool", 0, 18);
-      this.here = svg(drawing, "line", { y1: TOP, y2: floor, class: "story-axis" });
       this.dots = Object.entries(COLOURS).map(([name, colour]) => [name, svg(drawing, "circle", { r: 5, class: colour })]);
       this.draw();
     },

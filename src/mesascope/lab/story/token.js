@@ -10,7 +10,7 @@ export default {
     <figcaption>
       <button type="button" class="story-button" @click="toggle">{{ playing ? "Pause" : "Play" }}</button>
       <button type="button" class="story-button" @click="next">Another sequence</button>
-      <span>token {{ place + 1 }} of {{ length }}: turned by {{ degrees }}° each time</span>
+      <span v-show="length">token {{ place + 1 }} of {{ length }}: turned by {{ degrees }}° each time</span>
     </figcaption>
   </figure>`,
   props: { data: Object },
