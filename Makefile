@@ -115,7 +115,7 @@ docs: $(ALL)
 
 bench: $(ALL)
 	@mkdir -p benchmarks/results
-	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-json=benchmarks/results/benchmark.json $(ARGS)
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-json=benchmarks/results/run.json $(ARGS)
 
 # The wheel is built from the source distribution; both are installed without extras into empty environments, and used there.
 release: $(ALL)

@@ -1,13 +1,14 @@
-"""Write results/benchmark.json into the pages that show it: `python benchmarks/write_tables.py` after `make bench`.
+"""Take a run over and write it into the pages that show it: `python benchmarks/write_tables.py` after `make bench`.
 
-After a run of some benchmarks, `make bench ARGS="-k …"`, the other lines stay, and the new ones say their date.
+`make bench` leaves results/run.json. Its benchmarks replace those of the same names in results/benchmark.json; others stay, so
+that some can be run alone, `make bench ARGS="-k …"`. Lines of another day than the table say theirs.
 """
 
 import json
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-RESULTS = FOLDER / "results" / "benchmark.json"
+RESULTS, RUN = (FOLDER / "results" / f"{name}.json" for name in ("benchmark", "run"))
 # A page, and which benchmarks its table shows: those whose file is named so.
 PAGES = {
     FOLDER / "README.md": ("test_",),
@@ -45,32 +46,40 @@ def row(info, median, name):
     return info.get("what", name), measured, ", ".join(bars) or "–", met
 
 
-def table(results, files, before):
-    """The lines of a table of the benchmarks in these files, with those of the table before that were not run again."""
-    machine, date = results["machine_info"], results["datetime"][:10]
+def table(run, files, before):
+    """The lines of a table with the benchmarks of a run in these files; of the run alone if it has all of the table."""
+    machine, day = run["machine_info"], run["datetime"][:10]
     header = (
-        f"Measured on {date} on {machine['cores']} cores of {machine['cpu']['brand_raw']}, "
+        f"Measured on {day} on {machine['cores']} cores of {machine['cpu']['brand_raw']}, "
         f"Python {machine['python_version']}, jax {machine['jax']} on {machine['device']}:"
     )
-    chosen = [one for one in results["benchmarks"] if _file(one).startswith(files)]
+    chosen = [one for one in run["benchmarks"] if _file(one).startswith(files)]
     rows = [row(one["extra_info"], one["stats"]["median"], one["name"]) for one in chosen]
     old_header, _, _, _, *old = before.strip().splitlines()
-    kept = {line.split(" | ")[0].removeprefix("| "): line for line in old}
-    if kept.keys() <= {what for what, *_ in rows}:
-        kept, note = {}, ""
-    else:
-        header, note = old_header, f"; {date}"
+    lines, note = {line.split(" | ")[0].removeprefix("| "): line for line in old}, f"; {day}"
+    if lines.keys() <= {what for what, *_ in rows}:
+        lines, note, old_header = {}, "", header
     for what, measured, limit, met in rows:
-        kept[what] = f"| {what} | {measured}{note} | {limit}{'' if met else ', **missed**'} |"
-    return [header, "", "| what | measured | bar |", "|---|---|---|", *kept.values()]
+        lines[what] = f"| {what} | {measured}{note} | {limit}{'' if met else ', **missed**'} |"
+    return [old_header, "", "| what | measured | bar |", "|---|---|---|", *lines.values()]
+
+
+def merged(results, run):
+    """The results with the benchmarks of a run in place of those of the same names; of the run alone if it has all."""
+    names = {one["fullname"] for one in run["benchmarks"]}
+    kept = [one for one in results["benchmarks"] if one["fullname"] not in names]
+    new = [{**one, "datetime": run["datetime"]} for one in run["benchmarks"]]
+    return {**results, "benchmarks": kept + new} if kept else run
 
 
 def main():
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    run = json.loads(RUN.read_text(encoding="utf-8"))
+    results = merged(json.loads(RESULTS.read_text(encoding="utf-8")), run)
+    RESULTS.write_text(json.dumps(results, indent=4) + "\n", encoding="utf-8")
     for page, files in PAGES.items():
         before, rest = page.read_text(encoding="utf-8").split(BEGIN)
         now, after = rest.split(END)
-        lines = "\n".join(table(results, files, now))
+        lines = "\n".join(table(run, files, now))
         page.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
 
 

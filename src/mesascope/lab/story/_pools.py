@@ -26,8 +26,8 @@ def pool_answer(pools: Results) -> Answer:
     new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
     learned = new < zero
     what = "It has learned" if learned else "It has memorized its tasks"
-    why = f"{what}: on new ones its error is {new:.3g}, that of the answer 0 {zero:.3g}. The slider for K shows what more tasks change."
-    return int(not learned), why
+    errors = f"on new ones its error is {new:.3g}, that of the answer 0 is {zero:.3g}"
+    return int(not learned), f"{what}: {errors}. The slider for K shows what more tasks change."
 
 
 def pool_data(pools: Results) -> Results:
