@@ -5,6 +5,7 @@ that some can be run alone, `make bench ARGS="-k …"`. Lines of another day tha
 """
 
 import json
+import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -46,8 +47,15 @@ def row(info, median, name):
     return info.get("what", name), measured, ", ".join(bars) or "–", met
 
 
-def table(run, files, before):
-    """The lines of a table with the benchmarks of a run in these files; of the run alone if it has all of the table."""
+def table(run, files, before, former):
+    """The lines of a table with the benchmarks of a run in these files; of the run alone if it has all of the table.
+
+    Args:
+        run: what pytest-benchmark has written.
+        files: how the names of the files begin.
+        before: the table as it is.
+        former: labels that the benchmarks of the run had before.
+    """
     machine, day = run["machine_info"], run["datetime"][:10]
     header = (
         f"Measured on {day} on {machine['cores']} cores of {machine['cpu']['brand_raw']}, "
@@ -57,6 +65,8 @@ def table(run, files, before):
     rows = [row(one["extra_info"], one["stats"]["median"], one["name"]) for one in chosen]
     old_header, _, _, _, *old = before.strip().splitlines()
     lines, note = {line.split(" | ")[0].removeprefix("| "): line for line in old}, f"; {day}"
+    for renamed in former - {what for what, *_ in rows}:
+        lines.pop(renamed, None)
     if lines.keys() <= {what for what, *_ in rows}:
         lines, note, old_header = {}, "", header
     for what, measured, limit, met in rows:
@@ -74,13 +84,23 @@ def merged(results, run):
 
 def main():
     run = json.loads(RUN.read_text(encoding="utf-8"))
-    results = merged(json.loads(RESULTS.read_text(encoding="utf-8")), run)
+    before = json.loads(RESULTS.read_text(encoding="utf-8"))
+    names = {one["fullname"] for one in run["benchmarks"]}
+    if _machine(before) != _machine(run) and not {one["fullname"] for one in before["benchmarks"]} <= names:
+        sys.exit("this is another machine than that of results/benchmark.json: run all benchmarks")
+    former = {one["extra_info"].get("what") for one in before["benchmarks"] if one["fullname"] in names}
+    results = merged(before, run)
     RESULTS.write_text(json.dumps(results, indent=4) + "\n", encoding="utf-8")
     for page, files in PAGES.items():
-        before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+        top, rest = page.read_text(encoding="utf-8").split(BEGIN)
         now, after = rest.split(END)
-        lines = "\n".join(table(run, files, now))
-        page.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
+        lines = "\n".join(table(run, files, now, former))
+        page.write_text(f"{top}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
+
+
+def _machine(results):
+    machine = results["machine_info"]
+    return machine["cores"], machine["cpu"]["brand_raw"]
 
 
 def _file(bench):

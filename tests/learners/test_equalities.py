@@ -215,6 +215,33 @@ def test_on_orthogonal_examples_preconditioning_and_curvature_have_no_effect():
     equal(ConjugateGradients(1), LEAST_SQUARES, data, lengths=size)
 
 
+@pytest.mark.parametrize("batch", [0, 1, 300])
+def test_the_lasso_of_many_problems_is_that_of_each(batch):
+    rng = np.random.default_rng(0)
+    x, y, queries = (rng.normal(size=(batch, *shape)) for shape in ((4, 3), (4, 1), (5, 3)))
+    together = predictions(Lasso(0.1), x, y, queries)
+    assert together.shape == (batch, 5, 1)
+    for one in range(0, batch, 100):
+        np.testing.assert_allclose(
+            together[one], predictions(Lasso(0.1), x[one], y[one], queries[one]), rtol=1e-9, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.01])
+def test_the_lasso_of_few_examples_meets_its_conditions(penalty):
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(200, 3, 6)), rng.normal(size=(200, 1, 6))
+    y = np.einsum("bmp,bnp->bnm", w, x) + 0.3 * rng.normal(size=(200, 3, 1))
+    # its answers to the unit vectors are its weights
+    units = np.broadcast_to(np.eye(6), (200, 6, 6))
+    found = np.stack(
+        [predictions(Lasso(penalty), x, y, np.repeat(units[:, [j]], 4, 1))[:, -1, 0] for j in range(6)], -1
+    )
+    slopes = np.einsum("bn,bnp->bp", y[..., 0] - np.einsum("bp,bnp->bn", found, x), x) / 3
+    off = np.where(found == 0, np.maximum(abs(slopes) - penalty, 0), abs(slopes - penalty * np.sign(found)))
+    assert np.quantile(off, 0.99) < 1e-12 and off.max() < 1e-4
+
+
 def test_the_lasso_on_orthogonal_examples_shortens_every_weight():
     x, y, queries = (array[0] for array in orthogonal())
     weights = y.T @ x.conj() / N

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,7 +19,7 @@ from mesascope.probes._evidence import Evidence
 from mesascope.probes._fit import Fitted
 from mesascope.probes._fitters import fitters, with_special_cases
 from mesascope.probes._headline import headline, share
-from mesascope.probes._least_squares import End
+from mesascope.probes._least_squares import Data, End
 from mesascope.specs import known_kinds
 
 PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.1), ms.FewShot(examples=8)
@@ -135,6 +136,36 @@ def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidenc
     answers = np.asarray(predictions(learners.LeastSquares(), problems.x, problems.y, problems.queries))
     fitted = fitters(None)["newton"].fit([Evidence(problems, answers + 0.1 * np.cos(1e5 * answers))])
     assert fitted.or_more and fitted.learner.steps < 12
+
+
+def test_more_steps_than_an_exact_number_are_told(evidence):
+    problems = evidence.problems
+    dim = problems.x.shape[-1]
+    solved = learners.ConjugateGradients(dim)  # and so after any more steps
+    answers = np.asarray(predictions(solved, problems.x, problems.y, problems.queries))
+    fitted = fitters(None)["conjugate-gradients"].fit([Evidence(problems, answers)])
+    assert fitted.or_more and fitted.learner.steps == dim
+
+
+def test_fits_read_the_numbers_of_examples_that_count(evidence):
+    problems = evidence.problems
+    some = replace(problems, weights=np.eye(len(problems.weights))[3])
+    for name in ("ridge", "kernel-smoother", "recursive-least-squares"):
+        fitter = fitters(None)[name]
+        ((features, answers, _),) = Data.of(fitter, [Evidence(some, evidence.answers)], 10).arrays
+        learner = fitter.kind.example()
+        full = predictions(learner, problems.x[:10], problems.y[:10], problems.queries[:10])
+        assert answers.shape[1] == 1
+        np.testing.assert_allclose(learner.respond(features), full[:, [3]], rtol=1e-12, atol=1e-14)
+
+
+def test_what_problems_keep_is_of_their_own_weights(evidence):
+    problems = evidence.problems
+    assert problems.part(0, 5) is problems.part(0, 5) and problems.part(0, problems.tasks) is problems
+    other = replace(problems, weights=np.eye(len(problems.weights))[3])
+    assert other.part(0, 5).weights[3] == 1
+    last = problems.part(problems.tasks - 1, problems.tasks + 1)
+    np.testing.assert_array_equal(last.x[0], last.x[1])
 
 
 @given(st.integers(0, 1000), st.floats(0.5, 2.0))

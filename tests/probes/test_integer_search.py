@@ -28,6 +28,13 @@ def test_of_equal_costs_the_smallest_integer_is_taken_with_few_trials():
     assert max(tried) <= 6
 
 
+@pytest.mark.parametrize(("first", "most"), [(1, 2), (5, 6), (17, 30)])
+def test_the_search_ends_one_integer_after_an_exact_one(first, most):
+    cost, tried = _counted(lambda k: 1e-30 / k if k >= first else 0.5**k)
+    assert best_integer(cost, 128, exact=1e-24) == first
+    assert first < max(tried) <= most
+
+
 def test_decreasing_costs_give_the_largest_integer():
     assert best_integer(lambda k: 1 / k, 50) == 50
     assert best_integer(lambda k: 1 / k, 1) == 1

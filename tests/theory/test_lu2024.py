@@ -1,5 +1,6 @@
 """Formulas for pools of regression tasks: limits, the exact minimum against the exact engine, samples of the features."""
 
+from decimal import Decimal, localcontext
 from math import inf
 
 import jax
@@ -84,23 +85,22 @@ def test_the_error_on_the_pool_of_many_prompts_is_that_of_the_minimum():
 @pytest.mark.parametrize("alpha", [1e-30, 2.0, 1e30])
 def test_few_prompts_have_their_digits_for_any_sizes(alpha, kappa, tau):
     """Against the formula of the program with 150 digits, and least squares on the pool as an equivalent ridge."""
-    mpmath = pytest.importorskip("mpmath")
-    with mpmath.workdps(150):
-        rho, one = mpmath.mpf(0.25), mpmath.mpf(1)
-        x, k, t = (1 + rho) / mpmath.mpf(alpha), mpmath.mpf(kappa), mpmath.mpf(tau)
+    with localcontext(prec=150):
+        rho = Decimal("0.25")
+        x, k, t = (1 + rho) / Decimal(alpha), Decimal(kappa), Decimal(tau)
 
         def resolvent(at, ratio):
-            shifted = at + 1 - one / ratio
-            return 2 / (shifted + mpmath.sqrt(shifted**2 + 4 * at / ratio))
+            shifted = at + 1 - 1 / ratio
+            return 2 / (shifted + (shifted**2 + 4 * at / ratio).sqrt())
 
         mu = x * resolvent(x, k / t)
         new = (
             t * (1 + x) / (1 - t) * (1 - t * (1 - mu) ** 2 - (x - rho) / x * mu) - 2 * t * (1 - mu) + 1 + rho
         )
         assert lu2024.icl_error(alpha, kappa, 0.25, tau) == pytest.approx(float(new), rel=1e-9)
-        low, high = mpmath.mpf(10) ** -120, mpmath.mpf(10) ** 120
-        for _ in range(700):
-            middle = mpmath.sqrt(low * high)
+        low, high = Decimal("1e-120"), Decimal("1e120")
+        for _ in range(450):
+            middle = (low * high).sqrt()
             low, high = (middle, high) if 1 - middle * resolvent(x + middle, k) > t else (low, middle)
         m = resolvent(x + low, k)
         squared = m**2 / (1 - k * m**2 / (k + m) ** 2)
@@ -414,6 +414,8 @@ def test_times_before_the_start_are_refused():
 def test_numbers_beyond_those_of_doubles_are_refused(value):
     with pytest.raises(ValueError, match="alpha must lie between 1e-50 and 1e50"):
         lu2024.icl_error(value, 0.5, 0.25)
+    with pytest.raises(ValueError, match="tau must be at least 1e-200"):
+        lu2024.idg_error(1.0, 0.5, 0.25, 1e-201)
     with pytest.raises(ValueError, match="kappa must be 0, infinite or between 1e-300 and 1e300"):
         lu2024.flow_errors(1.0, value**1.02, 0.25, 1.0)
 

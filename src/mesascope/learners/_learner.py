@@ -40,7 +40,8 @@ class Memory(eqx.Module):
 class Features(eqx.Module):
     """What learners of one family compute from a memory and a query; independent of hyperparameters.
 
-    Its leading axes broadcast against each other. Learners with equal `reads` share their features.
+    Its leading axes broadcast against each other; the last of them is that of the numbers of examples, or 1. Learners with
+    equal `reads` share their features.
 
     Attributes:
         memory: the class of memories from which it is computed.

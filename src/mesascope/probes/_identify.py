@@ -40,7 +40,8 @@ def identify(
     - A learner is distinguished from the nearest one if it is, with confidence, more than twice as far from the model.
     - Learners that are not distinguished are equivalent if, with the fitted hyperparameters, they predict the same in some
       forty settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
-      tokens, and inputs independent of the process; symbols of which some or all are replaced at random. The result is the
+      tokens, and inputs independent of the process; symbols of which some or all are replaced at random; new tasks, where
+      the process has a pool of them. The result is the
       simplest of equivalent learners. A learner that memorizes a pool is not equivalent to one without it: if they agree, the
       pool is too large to tell.
     - A preconditioner is excluded in favour of one step of descent if it is a multiple of the identity to 1 %, or not
@@ -50,7 +51,8 @@ def identify(
       again to all its predictions: an algorithm must explain all of them with one set of hyperparameters. If none does, the
       model uses no such algorithm there, and the result on the data of the process remains ambiguous.
     - The result is valid for the data of the process. The distance of the model from the nearest learner out of distribution,
-      with inputs of twice the size, badly conditioned inputs and twice as many examples, is given beside it.
+      with new tasks of a pool, inputs of twice the size, badly conditioned inputs and twice as many examples, is given
+      beside it.
     - Of numbers of steps that fit equally well, to two standard errors over tasks, the smallest is named.
 
     With `parts` 2 or 3 a model that no single learner explains is compared with convex mixtures $\sum_k \pi_k g_k$ of so many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -125,7 +126,8 @@ class Inquiry:
 
     def _comparison(self, judged: Evidence, fitted: Sequence[Learner]) -> Callable[[], Curves]:
         """Return what evaluates the model again, for curves."""
-        return partial(identification_curves, self._model, judged, fitted, seed=self._seed, level=self._level)
+        alone = Evidence(replace(judged.problems), judged.answers)  # without the features that it keeps
+        return partial(identification_curves, self._model, alone, fitted, seed=self._seed, level=self._level)
 
     def _near(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
         """Return the learners that are not distinguished from the nearest."""

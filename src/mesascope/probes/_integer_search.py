@@ -19,25 +19,26 @@ def best_integer(cost: Callable[[int], float], largest: int, exact: float = 0.0)
     Args:
         cost: the cost, possibly infinite; called once for every integer that is tried.
         largest: the largest integer, ≥ 1.
-        exact: a cost that is rounding: once it is reached, no larger integer is tried.
+        exact: a cost that is rounding: smaller ones are equal to it, and one integer after the first such is the last tried.
     """
     costs: dict[int, float] = {}
     improved, integer = 0, 1
     while True:
         costs[integer] = cost(integer)
-        if improved == 0 or costs[integer] < _DECREASE * costs[improved]:
+        if improved == 0 or (costs[integer] < _DECREASE * costs[improved] and costs[improved] > exact):
             improved = integer
-        if integer >= largest or costs[integer] <= exact or integer - improved >= max(3, integer // 3):
+        enough = 1 if costs[improved] <= exact else max(3, integer // 3)
+        if integer >= largest or integer - improved >= enough:
             break
         integer = min(integer + 1 if integer < _ONE_BY_ONE else -(-4 * integer // 3), largest)
-    while new := _between(_best(costs), sorted(costs)):
+    while new := _between(_best(costs, exact), sorted(costs)):
         costs |= {integer: cost(integer) for integer in new}
-    return _best(costs)
+    return _best(costs, exact)
 
 
-def _best(costs: dict[int, float]) -> int:
-    smallest = min(costs.values())
-    return min(integer for integer, cost in costs.items() if cost <= smallest * (1 + _TIED))
+def _best(costs: dict[int, float], exact: float) -> int:
+    tied = max(min(costs.values()) * (1 + _TIED), exact)
+    return min(integer for integer, cost in costs.items() if cost <= tied)
 
 
 def _between(best: int, tried: list[int]) -> list[int]:

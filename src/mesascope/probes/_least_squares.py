@@ -73,7 +73,7 @@ def _read(fitter: Any, evidence: Evidence, lengths: np.ndarray) -> tuple[Any, Ar
     """Return features, predictions and square roots of weights after some numbers of examples."""
     count = evidence.answers.shape[1]
     features = jax.tree.map(
-        lambda leaf: leaf[:, lengths] if leaf.shape[1] == count else leaf,  # else it is of all numbers
+        lambda leaf: leaf[:, lengths] if leaf.shape[1:2] == (count,) else leaf,  # else it is of all numbers
         fitter.features(evidence),
     )
     weights = np.sqrt(evidence.weights / evidence.size)

@@ -39,7 +39,7 @@ class Problems:
     queries: Array
     targets: Array
     weights: np.ndarray
-    _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
     def prompts(self) -> bool:
@@ -63,6 +63,8 @@ class Problems:
 
     def part(self, start: int, stop: int) -> Problems:
         """Return the problems start … stop − 1; if there are fewer, the last one stands for those that are missing."""
+        if (start, stop) == (0, self.tasks):
+            return self
         if (start, stop) not in self._kept:
             few = stop > self.tasks
             chosen = np.minimum(np.arange(start, stop), self.tasks - 1) if few else slice(start, stop)

@@ -28,7 +28,7 @@ class Setting(NamedTuple):
         white: whether tokens are replaced by independent Gaussian tokens of the same size (for prompts the inputs, with
             labels that are a random linear function of them).
         start: another law of the initial token, of the same size: "one-hot" or "full-one"; empty for that of the process.
-        new_tasks: of a pool: whether tasks are drawn anew, from the prior of the pool.
+        new_tasks: of a pool: whether tasks are new, drawn by the process of the pool.
         longer: factor of the length of contexts.
     """
 
@@ -83,7 +83,7 @@ class SymbolSetting(NamedTuple):
 
     Attributes:
         replaced: the probability, in [0, 1], that a symbol is replaced by one from a random position of the sample.
-        new_tasks: of a pool: whether tasks are drawn anew, from the prior of the pool.
+        new_tasks: of a pool: whether tasks are new, drawn by the process of the pool.
         longer: factor of the length of contexts.
     """
 

@@ -81,7 +81,7 @@ def number_whole(axes: "Axes", panel: Panel) -> None:
 
 
 def write_plainly(axes: "Axes") -> None:
-    """Write the numbers of logarithmic axes without powers of ten where they have at most four digits."""
+    """Write the numbers of logarithmic axes without powers of ten where they lie between 0.001 and 10000."""
     from matplotlib.ticker import LogFormatterSciNotation
 
     class Plain(LogFormatterSciNotation):

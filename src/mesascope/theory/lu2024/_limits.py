@@ -252,6 +252,8 @@ def _checked(
             raise ValueError(f"{name} must lie between 1e-50 and 1e50, got {value}")
     if kappa and not 1e-300 <= kappa <= 1e300 and not isinf(kappa):
         raise ValueError(f"kappa must be 0, infinite or between 1e-300 and 1e300, got {kappa}")
+    if tau < 1e-200:
+        raise ValueError(f"tau must be at least 1e-200, got {tau}")
     if tau == 1:
         raise ValueError(
             "tau must not be 1: there as many prompts as weights are fitted, and the error is infinite"
