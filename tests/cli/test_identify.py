@@ -510,3 +510,10 @@ def test_progress_on_a_terminal(run, spec, monkeypatch):
     )
     assert run("identify", spec(SPEC), "--json").json["verdict"] == "identified"
     assert "building the model" in shown.getvalue() and "compare" in shown.getvalue()
+
+
+def test_complex_hyperparameters_are_written_as_numbers():
+    from mesascope.cli._identify import _short
+
+    assert _short([{"re": -0.5, "im": 0.25}, {"re": 2.0, "im": -1e-5}]) == "[-0.5+0.25i, 2-1e-05i]"
+    assert _short([{"re": 1.0, "im": 0.0}] * 50) == "50 numbers"

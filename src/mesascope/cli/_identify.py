@@ -179,6 +179,8 @@ def _hyperparameters(entry: "RankedRecord") -> str:
 def _short(value: Any) -> str:
     from mesascope.records import is_short
 
+    if isinstance(value, dict):  # a complex number
+        return f"{value['re']:.4g}{value['im']:+.4g}i"
     if not isinstance(value, list):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     if is_short(value):
