@@ -14,8 +14,8 @@ _TASKS = 3
 POOL = Question(
     "pool",
     "A pool of few tasks",
-    f"Regression, y = w·x + noise in {DIM} dimensions; w is one of the same {_TASKS}. For a new w, is the layer "
-    "that is best for these better than the answer 0?",
+    f"Regression y = w·x + noise in {DIM} dimensions, w one of the same {_TASKS}. For a new w, does the best layer beat "
+    "the answer 0?",
     ("yes", "no"),
 )
 Results = dict[str, Any]
