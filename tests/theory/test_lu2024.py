@@ -75,7 +75,7 @@ def test_errors_are_those_of_least_squares_extrapolated_in_the_dimension(tau):
 
 def test_the_error_on_the_pool_of_many_prompts_is_that_of_the_minimum():
     assert lu2024.idg_error(2.0, 0.7, 0.25, 1e8) == pytest.approx(lu2024.idg_error(2.0, 0.7, 0.25), rel=1e-7)
-    # no prompts: nothing is learned, and tasks of the pool have mean square 1
+    # no prompts: nothing is learned but what is of order τ, and tasks of the pool have mean square 1
     for tau in (1e-6, 1e-30):
         assert lu2024.idg_error(2.0, 0.7, 0.25, tau) == pytest.approx(1.25, rel=5 * tau + 1e-12)
 
@@ -97,6 +97,7 @@ def test_few_prompts_have_their_digits_for_any_sizes(alpha, kappa, tau):
         new = (
             t * (1 + x) / (1 - t) * (1 - t * (1 - mu) ** 2 - (x - rho) / x * mu) - 2 * t * (1 - mu) + 1 + rho
         )
+        # κ/τ is rounded, which counts 1e7 times where it is 1 + 1e-7
         assert lu2024.icl_error(alpha, kappa, 0.25, tau) == pytest.approx(float(new), rel=1e-9)
         low, high = Decimal("1e-120"), Decimal("1e120")
         for _ in range(450):

@@ -158,11 +158,12 @@ def _print(record: "IdentificationRecord") -> None:
     for entry in record.ranking:
         name = Text(entry.learner, style="bold" if entry.learner in record.candidates else "")
         low, high = entry.interval
-        distance = "> 4" if entry.diverges else f"{entry.distance:.3g}"
         more = entry.of_symbols
         others = (f"{more.excess_cross_entropy:.2g}", f"{more.total_variation:.2g}") if more else ()
         interval = f"{low:.2g} … {high:.2g}"
-        table.add_row(Text.assemble(name, _hyperparameters(entry)), distance, interval, *others)
+        table.add_row(
+            Text.assemble(name, _hyperparameters(entry)), entry.distance_text(".3g"), interval, *others
+        )
     console.print()
     console.print(table)
     console.print()

@@ -43,8 +43,8 @@ class Lasso(Learner):
     40 times): with fewer examples than inputs, descent from 0 at a small penalty takes thousands of rounds. Then every five
     sweeps are followed by a Newton step for the equations of the entries that are not 0, and by a step in the direction of
     the whole round, where these decrease the objective, until the conditions hold to rounding, for at most 300 rounds. These
-    are not enough for some problems with fewer examples than inputs and $\alpha$ below some $10^{-3} \max_j |c_j|$: the
-    conditions are then violated by up to some $10^{-5}$ of their terms.
+    are not enough for some problems with fewer examples than inputs and $\alpha$ far below $\max_j |c_j|$: the conditions
+    are then violated by up to some $10^{-4}$ of their terms.
     Derivatives are those of these equations.
 
     Args:
@@ -82,15 +82,15 @@ def _minimum(gram: Array, cross: Array, penalty: Array) -> Array:
     grams, crosses = (array.reshape(-1, *array.shape[-2:]) for array in (gram, cross))
     if not len(grams):
         return jnp.zeros_like(cross)
-    missing = -len(grams) % min(_AT_ONCE, len(grams))
-    if missing:
-        grams, crosses = (
-            jnp.concatenate([array, jnp.zeros((missing, *array.shape[1:]), array.dtype)])
-            for array in (grams, crosses)
-        )
-    groups = [array.reshape(-1, min(_AT_ONCE, len(array)), *array.shape[1:]) for array in (grams, crosses)]
-    found = jax.lax.map(lambda group: _minimum_of_group(group[0], group[1], penalty), tuple(groups))
-    return found.reshape(crosses.shape)[: len(crosses) - missing].reshape(cross.shape)
+    size = min(_AT_ONCE, len(grams))
+
+    def grouped(array: Array) -> Array:
+        padded = jnp.pad(array, ((0, -len(array) % size), (0, 0), (0, 0)))
+        return padded.reshape(-1, size, *array.shape[1:])
+
+    groups = grouped(grams), grouped(crosses)
+    found = jax.lax.map(lambda group: _minimum_of_group(group[0], group[1], penalty), groups)
+    return found.reshape(-1, *crosses.shape[1:])[: len(crosses)].reshape(cross.shape)
 
 
 def _minimum_of_group(gram: Array, cross: Array, penalty: Array) -> Array:

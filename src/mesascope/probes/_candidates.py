@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.learners import Features, Learner
+from mesascope.records import DIVERGENT
 
 from ._evidence import Evidence
 from ._in_parallel import in_parallel
@@ -18,8 +19,6 @@ from ._problems import Problems
 
 # two learners are distinguished if the ratio of their distances from the model is larger
 DISTANCE_RATIO = 2.0
-# the most that |f − g|² of a task counts, relative to the largest |f|² that counts; a larger distance is a divergence
-DIVERGENT = 4.0
 _PIECE = 256  # tasks in one call of a learner
 _ROUNDING = 1e-10  # relative distances below it are rounding errors
 

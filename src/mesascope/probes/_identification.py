@@ -25,7 +25,6 @@ from mesascope.records import (
 )
 
 from ._algebra import Reading
-from ._candidates import DIVERGENT
 from ._identification_curves import Curves
 from ._intervals import Measured
 
@@ -157,9 +156,8 @@ class Identification:
         """Yield every learner with its distance, interval and hyperparameters as texts."""
         for entry in self.ranking:
             low, high = entry.interval
-            distance = f"> {DIVERGENT:g}" if entry.diverges else f"{entry.distance:.3e}"
             shown = ", ".join(f"{k}={_short(v)}" for k, v in entry.hyperparameters.items())
-            yield entry, distance, f"[{low:.2e}, {high:.2e}]", shown
+            yield entry, entry.distance_text(".3e"), f"[{low:.2e}, {high:.2e}]", shown
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.headline}"]

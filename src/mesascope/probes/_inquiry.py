@@ -13,6 +13,7 @@ from mesascope.core import Progress
 from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import task_length
 from mesascope.records import (
+    DIVERGENT,
     Beyond,
     IdentificationVerdict,
     MixtureRecord,
@@ -22,7 +23,7 @@ from mesascope.records import (
 
 from ._algebra import read_weights
 from ._answers import answers
-from ._candidates import DIVERGENT, Judgement, judge
+from ._candidates import Judgement, judge
 from ._evidence import Evidence
 from ._fit import Fitted
 from ._fitters import fitters, with_special_cases

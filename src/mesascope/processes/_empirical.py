@@ -70,11 +70,12 @@ def given_numbers(value: Any) -> Samples | None:
 
 
 def _array(value: Any) -> np.ndarray:
-    if isinstance(value, list | tuple) and not value:
-        return np.empty(0)
+    nested = False
     if isinstance(value, list | tuple):
+        if not value:
+            return np.empty(0)
         value = [row.tolist() if hasattr(row, "dtype") else row for row in value]
-    nested = isinstance(value, list | tuple) and any(isinstance(row, list | tuple) for row in value)
+        nested = any(isinstance(row, list | tuple) for row in value)
     table: Any = rows(value, sixth_power_fits) if nested else entries(value, sixth_power_fits)
     return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])
 

@@ -50,6 +50,7 @@ from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
 from ._html import Printed as Printed
 from ._html import html_table as html_table
+from ._identification import DIVERGENT as DIVERGENT
 from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
 from ._identification import MAX_PARTS as MAX_PARTS
 from ._identification import Beyond as Beyond

@@ -39,6 +39,8 @@ class SymbolDistances(BaseModel, frozen=True, extra="forbid"):
 
 
 _SHOWN = 6
+DIVERGENT = 4.0
+"""The most that ‖f − g‖² of a task counts, relative to the largest ‖f‖² that counts; a learner that is farther diverges."""
 
 
 def is_short(value: object) -> bool:
@@ -71,6 +73,10 @@ class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     or_more: bool = False
     diverges: bool = False
     of_symbols: SymbolDistances | None = None
+
+    def distance_text(self, form: str) -> str:
+        """Return the distance in a format of Python's, or `> 4` where it diverges."""
+        return f"> {DIVERGENT:g}" if self.diverges else format(self.distance, form)
 
 
 class Beyond(BaseModel, frozen=True, extra="forbid"):
