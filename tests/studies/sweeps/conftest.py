@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from mesascope.records import RunFolders
@@ -75,6 +77,16 @@ class Command:
 
     def ended_runs(self):
         return list(self.store.glob("runs/*/*/run.json"))
+
+    def listening(self, *others):
+        """The addresses on which the command, its children and other processes listen; some may end meanwhile."""
+        pids = {self.process.pid, *others}
+        with suppress(psutil.NoSuchProcess):
+            pids |= {child.pid for child in psutil.Process(self.process.pid).children(recursive=True)}
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                connections = psutil.Process(pid).net_connections("inet")
+                yield from (one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN)
 
     def end(self, seconds=120):
         """Exit status, the object on standard output, and standard error."""

@@ -11,7 +11,6 @@ import sys
 import time
 
 import dask
-import psutil
 import pytest
 
 from mesascope.records import RunFolders
@@ -135,14 +134,7 @@ def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue
     """One job is cancelled during the sweep, as a job is that reaches its time limit, or goes back into the queue."""
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, program=IMPATIENT, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 3)
-    on_loopback = {
-        one.laddr.ip
-        for process in psutil.Process(sweep.process.pid).children(recursive=True)
-        + computing(begun(sweep.store))
-        for one in process.net_connections("inet")
-        if one.status == psutil.CONN_LISTEN
-    }
-    assert on_loopback <= {"127.0.0.1"}
+    assert set(sweep.listening(*(pids[-1] for pids in begun(sweep.store).values()))) == {"127.0.0.1"}
     (job,) = asked(queue, "squeue", "--noheader", "--format=%A").split()
     asked(queue, *end, job)
     status, result, err = sweep.end(300)
@@ -152,10 +144,6 @@ def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue
     processes = {pid for pids in begun(sweep.store).values() for pid in pids}
     assert len(processes) == 2 and sweep.process.pid not in processes
     assert asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == ""
-
-
-def computing(attempts):
-    return [psutil.Process(pid) for pid in {pids[-1] for pids in attempts.values()}]
 
 
 @pytest.mark.slow
