@@ -51,6 +51,7 @@ from .models import LinearAttention as LinearAttention
 from .models import LinearAttentionStack as LinearAttentionStack
 from .models import LinearSelfAttention as LinearSelfAttention
 from .models import Looped as Looped
+from .models import MemoryLayer as MemoryLayer
 from .models import MesaLayer as MesaLayer
 from .models import MultiHeadLinearAttention as MultiHeadLinearAttention
 from .models import NormedDense as NormedDense

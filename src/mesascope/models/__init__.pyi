@@ -18,6 +18,7 @@ from ._linear_attention_stack import LinearAttentionStack as LinearAttentionStac
 from ._linear_self_attention import FactoredLinearSelfAttention as FactoredLinearSelfAttention
 from ._linear_self_attention import LinearSelfAttention as LinearSelfAttention
 from ._looped import Looped as Looped
+from ._memory_layer import MemoryLayer as MemoryLayer
 from ._mesa_layer import MesaLayer as MesaLayer
 from ._mlp import MLP as MLP
 from ._normalizer import NAMED_NORMALIZERS as NAMED_NORMALIZERS
@@ -67,3 +68,19 @@ from .builders._prompt_transformers import prompt_linear_transformer as prompt_l
 from .builders._softmax_transformers import prompt_transformer as prompt_transformer
 from .builders._softmax_transformers import token_transformer as token_transformer
 from .builders._softmax_transformers import transformer as transformer
+from .rules._delta import DeltaNet as DeltaNet
+from .rules._delta import GatedDeltaNet as GatedDeltaNet
+from .rules._linear_attention import Additive as Additive
+from .rules._linear_attention import GatedLinearAttention as GatedLinearAttention
+from .rules._linear_attention import NormalizedAdditive as NormalizedAdditive
+from .rules._linear_attention import Retention as Retention
+from .rules._longhorn import Longhorn as Longhorn
+from .rules._mesa_net import MesaNet as MesaNet
+from .rules._rule import Gate as Gate
+from .rules._rule import MemoryRule as MemoryRule
+from .rules._rule import MemorySizes as MemorySizes
+from .rules._rule import MemoryToken as MemoryToken
+from .rules._rule import rule as rule
+from .rules._test_time_training import InnerNorm as InnerNorm
+from .rules._test_time_training import TTTLinear as TTTLinear
+from .rules._titans import Titans as Titans

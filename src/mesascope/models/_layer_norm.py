@@ -13,12 +13,12 @@ from mesascope.core import integer_at_least
 
 from ._arrays import axes, real_array
 from ._layer import Layer, checked_real_stream
-from ._specified import layer
+from ._specified import layer, only_real
 
 _EPSILON = 1e-5  # the usual value, so that the norm of a constant token is finite
 
 
-@layer("layer-norm", make="unit", real=True, residual=False)
+@layer("layer-norm", make="unit", real=only_real, residual=False)
 class LayerNorm(Layer):
     """Normalization of every token to mean 0 and variance 1: z ↦ gain · (z − mean z)/√(var z + 10⁻⁵) + bias.
 

@@ -18,7 +18,7 @@ from mesascope.specs import Size
 from ._arrays import axes, gaussian_array, positive_number, real_array
 from ._kernels import project
 from ._layer import Layer, checked_real_stream
-from ._specified import layer
+from ._specified import layer, only_real
 
 Activation = Literal["gelu", "relu"]
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
@@ -27,7 +27,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@layer("mlp", make="one_hidden", real=True)
+@layer("mlp", make="one_hidden", real=only_real)
 class MLP(Layer):
     """A multilayer perceptron on every token: z ↦ W_m σ(… σ(W_1 z + b_1) …) + b_m.
 

@@ -18,10 +18,10 @@ from ._context import check_context
 from ._heads import checked_factors, factor_shapes, gaussian_factors
 from ._kernels import project
 from ._layer import Layer, checked_real_stream
-from ._specified import Context, layer
+from ._specified import Context, layer, only_real
 
 
-@layer("softmax-attention", real=True)
+@layer("softmax-attention", real=only_real)
 class SoftmaxSelfAttention(Layer):
     """Softmax attention: z_t ↦ Σ_h W_P,h Σ_i α_ti W_V,h z_i with α_t = softmax_i (W_K,h z_i · W_Q,h z_t / √key size).
 

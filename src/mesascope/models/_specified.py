@@ -23,21 +23,21 @@ class LayerKind(Built, family="layer"):
     """A layer of a composed model.
 
     Attributes:
-        real: whether it takes real streams only.
+        real: whether a layer of this specification takes real streams only.
         context: the tokens that a query attends to: "causal", "all", or "examples"; by default "examples" for stacked prompts,
             else "causal".
         residual: whether the layer has a residual connection.
         norm: whether layer normalization is applied before the layer.
     """
 
-    real: ClassVar[bool]
+    real: ClassVar[Callable[[Any], bool]]
     residual: bool
     norm: bool
 
     @property
     def needs_real(self) -> bool:
         """Whether its streams must be real, because of the layer or of normalization before it."""
-        return self.real or self.norm
+        return self.norm or type(self).real(self)
 
     @property
     def scaled_by_depth(self) -> bool:
@@ -66,8 +66,23 @@ class LayerKind(Built, family="layer"):
         return self.call(**given, context=own or context)
 
 
+def _accepts_complex(spec: Any) -> bool:
+    return False
+
+
+def only_real(spec: Any) -> bool:
+    """True: the value of `real` for layers that take real streams only."""
+    return True
+
+
 def layer(
-    name: str, /, *, make: str = "gaussian", real: bool = False, residual: bool = True, **example: Any
+    name: str,
+    /,
+    *,
+    make: str = "gaussian",
+    real: Callable[[Any], bool] = _accepts_complex,
+    residual: bool = True,
+    **example: Any,
 ) -> Callable[[type[_T]], type[_T]]:
     """Declare a class of layers as a kind whose fields are the parameters of one of its class methods.
 
@@ -78,7 +93,7 @@ def layer(
     Args:
         name: the name in specifications.
         make: name of the class method.
-        real: whether the layer takes real streams only.
+        real: whether a layer of a specification takes real streams only; by default none does.
         residual: whether the layer has a residual connection by default.
         **example: the fields of an example that have no default.
     """

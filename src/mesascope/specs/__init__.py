@@ -24,6 +24,7 @@ from ._fields import Matrix as Matrix
 from ._fields import Nonnegative as Nonnegative
 from ._fields import Number as Number
 from ._fields import Numbers as Numbers
+from ._fields import OpenUnit as OpenUnit
 from ._fields import Positive as Positive
 from ._fields import Real as Real
 from ._fields import Rho as Rho
@@ -58,6 +59,7 @@ from ._kinds import construct as construct
 from ._kinds import families as families
 from ._kinds import kind as kind
 from ._kinds import known_kinds as known_kinds
+from ._kinds import of_family as of_family
 from ._kinds import one_of as one_of
 from ._kinds import one_of_or as one_of_or
 from ._kinds import register_with_jax as register_with_jax

@@ -103,6 +103,14 @@ def nonnegative(value: Any) -> Number:
     return given
 
 
+def open_unit(value: Any) -> Number:
+    """Return a number greater than 0 and less than 1."""
+    given = number(value)
+    if not 0 < given < 1:
+        raise SpecError(f"must be greater than 0 and less than 1, got {show(value)}")
+    return given
+
+
 def sixth_power_fits(value: Any) -> Number:
     """Return a number whose sixth power fits double precision: 0, or of size between 1e-50 and 1e50."""
     given = number(value)
@@ -201,6 +209,8 @@ Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerialize
 """A number greater than 0."""
 Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(in_file_form)]
 """A number that is at least 0."""
+OpenUnit: TypeAlias = Annotated[Number, PlainValidator(open_unit), PlainSerializer(in_file_form)]
+"""A number greater than 0 and less than 1."""
 Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(in_file_form)]
 """A number greater than 0 whose sixth power fits double precision."""
 Matrix: TypeAlias = Annotated[

@@ -29,6 +29,7 @@ _ROOMS = {
     "objectives._engines": ("engine",),
     "models.builders": ("model", "init"),
     "models": ("layer", "embedding", "readout"),
+    "models.rules": ("rule",),
     "theory": ("construction",),
     "learners": ("learner",),
     "studies._identify_models": ("given-model",),
@@ -256,6 +257,19 @@ def one_of(*families: str, default: str | None = None) -> tuple[PlainValidator, 
     )
 
 
+def of_family(family: str, value: Any) -> Any:
+    """Return the component that is given: itself, a table with a `kind` and its fields, or the kind alone.
+
+    Raises:
+        TypeError, ValueError: with the place and what fits.
+    """
+    try:
+        return _read((family,), None, value)
+    except SpecError as error:
+        where = f"{family}.{error.place}".rstrip(".")
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{where} {error.what}") from None
+
+
 def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
     """Return the annotation of a field whose values are components of one class, without a `kind`.
 
@@ -291,7 +305,9 @@ def one_of_or(
     return PlainValidator(read), PlainSerializer(specification)
 
 
-def _read(families: tuple[str, ...], default: str | None, value: Any, info: ValidationInfo) -> Component:
+def _read(
+    families: tuple[str, ...], default: str | None, value: Any, info: ValidationInfo | None = None
+) -> Component:
     if isinstance(value, Component) and getattr(value, "family", None) in families:
         return value
     known = known_kinds(*families)
@@ -310,12 +326,12 @@ def _read(families: tuple[str, ...], default: str | None, value: Any, info: Vali
 
 
 def _read_fields(
-    cls: type[Component], given: Mapping[str, Any], info: ValidationInfo, known: list[str]
+    cls: type[Component], given: Mapping[str, Any], info: ValidationInfo | None, known: list[str]
 ) -> Component:
     for key in given:
         if key not in known:
             raise SpecError(unknown("field", key, known))
-    return construct(cls, given, info.context)
+    return construct(cls, given, info.context if info else None)
 
 
 def _names(cls: type[Any]) -> list[str]:

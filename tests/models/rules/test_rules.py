@@ -1,0 +1,363 @@
+"""Memory layers, compared with the sums and minima that define their rules, and with what others computed."""
+
+import functools
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mesascope.models import (
+    Additive,
+    DeltaNet,
+    FactoredLinearSelfAttention,
+    GatedDeltaNet,
+    GatedLinearAttention,
+    Longhorn,
+    MemoryLayer,
+    MesaLayer,
+    MesaNet,
+    NormalizedAdditive,
+    Retention,
+    Titans,
+    TTTLinear,
+)
+from mesascope.models._memory_layer import _every_answer
+from mesascope.models.rules._rule import Gate, MemorySizes, MemoryToken
+from mesascope.models.rules._test_time_training import InnerNorm
+from mesascope.specs import known_kinds
+
+from . import equations
+
+SIZES = MemorySizes(width=3, heads=2, key=3, value=3)
+TOKENS = 2 * 32 + 5  # two blocks, and a rest
+
+
+def draw(rng, *shape, complex_numbers=False):
+    real = rng.normal(size=shape)
+    return real + 1j * rng.normal(size=shape) if complex_numbers else real
+
+
+def gate(rng, size=1, complex_numbers=False):
+    return Gate(draw(rng, 2, size, 3, complex_numbers=complex_numbers), draw(rng, 2, size))
+
+
+def layer_with(rng, rule, complex_numbers=False, **options):
+    shapes = {"w_k": (2, 3, 3), "w_q": (2, 3, 3), "w_p": (2, 4, 3), "w_v": (2, 3, 3)}
+    factors = {name: draw(rng, *shape, complex_numbers=complex_numbers) / 2 for name, shape in shapes.items()}
+    return MemoryLayer(**factors, rule=rule, **options)
+
+
+def norm_of(rng):
+    return InnerNorm(jnp.asarray(draw(rng, 2, 3)), jnp.asarray(draw(rng, 2, 3)))
+
+
+def expected_answers(layer, stream, equation):
+    """Σ_h P_h read(M_t, q_t) for a stream (n, width); `equation` takes keys, queries and values of a head, and its index."""
+    added = 0
+    for h, (k, q, p, v) in enumerate(zip(layer.w_k, layer.w_q, layer.w_p, layer.w_v, strict=True)):
+        keys, queries, values = stream @ k.T, stream @ q.T, stream @ v.T
+        if layer.feature_map == "elu":
+            keys, queries = (np.where(x > 0, x + 1, np.exp(x)) for x in (keys, queries))
+        if layer.keys == "unit":
+            keys, queries = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (keys, queries))
+        added = added + equation(np.asarray(keys), np.asarray(queries), np.asarray(values), h=h) @ p.T
+    return added
+
+
+def gate_values(one, stream, h):
+    seen = np.real(stream @ one.weights[h].T) + one.bias[h]
+    return 1 / (1 + np.exp(-seen))
+
+
+def rules_and_equations(rng, complex_numbers=False):
+    """Rule → the equation of one head, from keys, queries, values, the stream and the head's index."""
+
+    def gates(size=1):
+        return gate(rng, size, complex_numbers)
+
+    def with_gates(equation, rule, *names, **more):
+        def answers(keys, queries, values, stream, h):
+            found = {name: gate_values(getattr(rule, name), stream, h) for name in names}
+            return equation(keys, queries, values, **found, **{name: get(h) for name, get in more.items()})
+
+        return rule, answers
+
+    yield "linear-attention", *with_gates(equations.linear_attention, Additive())
+    retained = Retention([0.9, 0.7])
+    yield (
+        "retention",
+        *with_gates(equations.retention, retained, decay=lambda h: retained.decay[h]),
+    )
+    for size in (1, 3):
+        decayed = GatedLinearAttention(gates(size))
+        yield (
+            f"gated-linear-attention-{size}",
+            *with_gates(equations.gated_linear_attention, decayed, "decay"),
+        )
+    yield "delta-net", *with_gates(equations.delta_net, DeltaNet(gates()), "rate")
+    gated = GatedDeltaNet(gates(), gates())
+    yield "gated-delta-net", *with_gates(equations.gated_delta_net, gated, "rate", "decay")
+    full, diagonal = Longhorn(gates(3)), Longhorn(gates(3), "diagonal")
+    yield "longhorn", *with_gates(equations.longhorn, full, "rate")
+    yield "diagonal-longhorn", *with_gates(equations.diagonal_longhorn, diagonal, "rate")
+    momentum = Titans(gates(), gates(), gates())
+    yield "titans", *with_gates(equations.titans, momentum, "rate", "momentum", "forgetting")
+    for steps in (None, 1, 2):
+        solved = MesaNet(gates(), gates(), draw(rng, 2, 3), steps)
+        yield (
+            f"mesa-net-{steps}",
+            *with_gates(
+                equations.mesa_net,
+                solved,
+                "rate",
+                "decay",
+                penalty=lambda h, solved=solved: np.exp(solved.log_penalty[h]),
+                steps=lambda h, steps=steps: steps,
+            ),
+        )
+
+
+def real_rules_and_equations(rng):
+    def answers(rule):
+        def of_head(keys, queries, values, stream, h):
+            norm = None if rule.norm is None else (rule.norm.gain[h], rule.norm.shift[h])
+            rate = gate_values(rule.rate, stream, h)
+            start = np.asarray(rule.w_0[h]), np.asarray(rule.b_0[h])
+            return equations.ttt_linear(keys, queries, values, rate, *start, rule.mini_batch, norm)
+
+        return of_head
+
+    for mini_batch, norm in ((1, None), (16, None), (5, norm_of(rng))):
+        rule = TTTLinear(gate(rng), draw(rng, 2, 3, 3), draw(rng, 2, 3), norm, mini_batch)
+        yield f"ttt-linear-{mini_batch}", rule, answers(rule)
+
+
+@pytest.mark.parametrize("complex_numbers", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("keys", ["unit", pytest.param("free", marks=pytest.mark.slow)])
+def test_every_rule_is_its_equation(complex_numbers, keys):
+    rng = np.random.default_rng(0)
+    pairs = list(rules_and_equations(rng, complex_numbers))
+    if not complex_numbers:
+        pairs += real_rules_and_equations(rng)
+    # Free keys are short enough for all rates below 1.
+    streams = draw(rng, 2, TOKENS, 3, complex_numbers=complex_numbers) / (2 if keys == "free" else 1)
+    for name, rule, equation in pairs:
+        layer = layer_with(rng, rule, complex_numbers, keys=keys)
+        got = layer(streams)
+        for stream, answers in zip(streams, got, strict=True):
+            of_head = functools.partial(equation, stream=stream)
+            wanted = expected_answers(layer, stream, of_head)
+            # Gradients of normalized inner models are differences here.
+            tolerance = 1e-6 if name == "ttt-linear-5" else 1e-10
+            np.testing.assert_allclose(
+                answers, wanted, atol=tolerance * abs(wanted).max(), rtol=0, err_msg=name
+            )
+
+
+def test_attention_whose_weights_sum_to_one():
+    rng = np.random.default_rng(1)
+    layer = layer_with(rng, NormalizedAdditive(), keys="free", feature_map="elu")
+    stream = draw(rng, 20, 3)
+    wanted = expected_answers(
+        layer, stream, lambda k, q, v, h: equations.normalized_linear_attention(k, q, v)
+    )
+    np.testing.assert_allclose(layer(stream), wanted, rtol=1e-12)
+
+
+def test_rules_are_layers_that_were_there_before():
+    rng = np.random.default_rng(2)
+    stream = draw(rng, 2, 12, 3)
+    summed = layer_with(rng, Additive(), keys="free")
+    factors = {name: getattr(summed, name) for name in ("w_k", "w_q", "w_p", "w_v")}
+    before = FactoredLinearSelfAttention(**factors, normalizer="1")
+    np.testing.assert_allclose(summed(stream), before(stream), rtol=1e-12)
+    almost_one = Gate(jnp.zeros((2, 1, 3)), jnp.full((2, 1), 40.0))  # 1 − 4e-18
+    solved = MemoryLayer(**factors, rule=MesaNet(almost_one, almost_one, jnp.zeros((2, 3))), keys="free")
+    np.testing.assert_allclose(solved(stream), MesaLayer(**factors)(stream), rtol=1e-9)
+
+
+@pytest.mark.parametrize("context", ["examples", "all"])
+@pytest.mark.parametrize("rule", ["titans", "mesa-net", "ttt-linear"])
+def test_every_query_reads_the_memory_of_the_visible_tokens(rule, context):
+    made = {c: of_kind(rule, context=c) for c in ("causal", context)}
+    stream = draw(np.random.default_rng(3), 2, 7, 3)
+    visible = stream[:, :-1] if context == "examples" else stream
+    for t in (0, 3, 6):
+        # A causal layer with the query at the end, whose own token is not written: it reads what the other layer reads.
+        tokens, _ = made["causal"].tokens(jnp.moveaxis(visible, 0, -1))
+        query = made["causal"].tokens(jnp.moveaxis(stream, 0, -1))[1][t]
+        memory = made["causal"].rule.empty(tokens.value[0], tokens.key[0])
+        for i in range(visible.shape[1]):
+            memory = made["causal"].rule.write(memory, jax.tree.map(lambda x, i=i: x[i], tokens))
+        read = made["causal"].rule.read(memory, query).reshape(3, 2, 2)  # (value, heads, batch)
+        wanted = jnp.einsum("hov,vhb->bo", made["causal"].w_p, read)
+        np.testing.assert_allclose(made[context](stream)[:, t], wanted, rtol=1e-10)
+
+
+def of_kind(name, key=0, **options):
+    return MemoryLayer.gaussian(
+        3, known_kinds("rule")[name].example(), 2, 0.7, key=jax.random.key(key), **options
+    )
+
+
+QUICK = ("mesa-net", "ttt-linear", "delta-net")
+"""A linear solve, nested derivatives, and neither."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in known_kinds("rule")]
+)
+def test_the_last_token_and_gradients(name):
+    """The gradient through blocks of tokens is that of differences of the loss."""
+    layer = of_kind(name)
+    stream = jnp.asarray(draw(np.random.default_rng(4), 1, TOKENS, 3))
+    np.testing.assert_allclose(layer.last(stream), layer(stream)[..., -1:, :], rtol=1e-10, atol=1e-12)
+    weights, rest = jax.tree.flatten(layer)
+    rng = np.random.default_rng(5)
+    direction = [jnp.asarray(draw(rng, *w.shape)) for w in weights]
+
+    @jax.jit
+    def loss(weights):
+        return jnp.mean(jax.tree.unflatten(rest, weights)(stream) ** 2)
+
+    slope = jax.jvp(lambda w: loss(w), (weights,), (direction,))[1]
+    gradient = jax.grad(lambda w: loss(w))(weights)
+    inner = sum(jnp.vdot(g, d) for g, d in zip(gradient, direction, strict=True))
+    np.testing.assert_allclose(inner, slope, rtol=1e-9)
+    steps = [[w + sign * 1e-5 * d for w, d in zip(weights, direction, strict=True)] for sign in (1, -1)]
+    # central differences: errors of 1e-10 times the third derivative, and rounding of 1e-16/1e-5
+    np.testing.assert_allclose((loss(steps[0]) - loss(steps[1])) / 2e-5, slope, rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", known_kinds("rule"))
+def test_single_precision_stays_finite_and_right_for_thousands_of_tokens(name):
+    layer = of_kind(name)
+    stream = draw(np.random.default_rng(6), 4096, 3)
+    exact = np.asarray(layer(stream))
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), layer)(stream.astype(np.float32))
+    assert single.dtype == jnp.float32
+    error = abs(single - exact).max() / abs(exact).max()
+    # Denominators of attention without positive features come near 0; layer normalization of three entries is chaotic.
+    assert error < (np.inf if name in ("normalized-linear-attention", "ttt-linear") else 1e-4)
+    assert np.isfinite(single).all()
+
+
+def test_mesa_states_of_half_precision_stay_finite():
+    """What was reported of mesa layers in half precision: small gates, long contexts and a weak penalty."""
+    layer = of_kind("mesa-net")
+    half = jax.tree.map(lambda x: x.astype(jnp.float16), layer)
+    stream = draw(np.random.default_rng(7), 4096, 3)
+    answers = half(stream.astype(np.float16)).astype(np.float32)
+    assert np.isfinite(answers).all()
+    assert abs(answers - layer(stream)).max() < 0.1 * abs(layer(stream)).max()
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with np.load(Path(__file__).parents[2] / "data" / "flash_linear_attention.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [(jnp.float64, 1e-10), (jnp.float32, 1e-5)])
+def test_the_reference_recurrences_of_another_library(reference, kind, tolerance):
+    """Its naive recurrences, run in double precision: see tests/data/README.md."""
+
+    def batch_last(name):  # (batch, n, heads, …) → (n, …, heads · batch)
+        moved = np.moveaxis(reference[f"input:{name}"], (0, 2), (-1, -2))
+        return jnp.asarray(moved.reshape(*moved.shape[:-2], -1), kind)
+
+    q, k, v, long_values = (batch_last(n) for n in ("q", "k", "v", "values_as_long_as_keys"))
+    rate, decay = batch_last("beta")[:, None], jnp.exp(batch_last("log_decay"))[:, None]
+    decays = jnp.exp(batch_last("log_decay_entries"))
+    penalty = np.log(reference["input:penalty"])
+    sizes = MemorySizes(width=1, heads=2, key=q.shape[1], value=v.shape[1])
+    unused = Gate.constant(sizes, 0.5)
+    elu = [jax.nn.elu(x) + 1 for x in (q, k)]
+    cases = {
+        "linear-attention": (Additive(), q, MemoryToken(k, v)),
+        "normalized-linear-attention": (NormalizedAdditive(), elu[0], MemoryToken(elu[1], v)),
+        "retention": (Retention([1 - 2**-5, 1 - 2**-6]), q, MemoryToken(k, v)),
+        "gated-linear-attention": (GatedLinearAttention(unused), q, MemoryToken(k, v, (decays,))),
+        "gated-linear-attention-head": (GatedLinearAttention(unused), q, MemoryToken(k, v, (decay,))),
+        "delta-net": (DeltaNet(unused), q, MemoryToken(k, v, (rate,))),
+        "gated-delta-net": (GatedDeltaNet(unused, unused), q, MemoryToken(k, v, (rate, decay))),
+        "mesa-net": (MesaNet(unused, unused, penalty), q, MemoryToken(k, long_values, (rate, decay))),
+        "mesa-net-3-steps": (
+            MesaNet(unused, unused, penalty, 3),
+            q,
+            MemoryToken(k, long_values, (rate, decay)),
+        ),
+    }
+    for name, (rule, queries, tokens) in cases.items():
+        got = _every_answer(rule, rule.empty(tokens.value[0], tokens.key[0]), tokens, queries)
+        assert got.dtype == kind
+        moved = np.moveaxis(np.asarray(got).reshape(*got.shape[:-1], 2, 2), (-1, -2), (0, 2))
+        np.testing.assert_allclose(moved, reference[f"output:{name}"], atol=tolerance, rtol=0, err_msg=name)
+    norm = InnerNorm(jnp.asarray(reference["input:gain"]), jnp.asarray(reference["input:shift"]))
+    start = reference["input:start"].swapaxes(1, 2)
+    rule = TTTLinear(unused, start, np.zeros(start.shape[:2]), norm, mini_batch=4)
+    memory = rule.empty(long_values[0], k[0])
+    for key, value in zip(k, long_values, strict=True):
+        memory = rule.write(memory, MemoryToken(key, value, (jnp.full((1, 4), 0.3, kind),)))
+    now = jax.tree.map(jnp.add, memory.start, memory.steps)
+    matrix = np.moveaxis(np.asarray(now.matrix).reshape(*now.matrix.shape[:2], 2, 2), (-1, -2), (0, 1))
+    bias = np.moveaxis(np.asarray(now.bias).reshape(-1, 2, 2), (-1, -2), (0, 1))
+    np.testing.assert_allclose(matrix, reference["output:ttt-linear-matrix"].swapaxes(-1, -2), atol=tolerance)
+    np.testing.assert_allclose(bias, reference["output:ttt-linear-bias"][..., 0, :], atol=tolerance)
+
+
+REFUSED = {
+    "in (0, 1), got 1.5": lambda: Gate.constant(SIZES, 1.5),
+    "weights (heads, size, width) and bias (heads, size)": lambda: Gate(
+        np.zeros((2, 1, 3)), np.zeros((2, 3))
+    ),
+    "a memory with more diverges": lambda: Retention([0.9, 1.1]),
+    "steps must be at least 1, got 0": lambda: MesaNet(*[Gate.constant(SIZES, 0.5)] * 2, np.zeros((2, 3)), 0),
+    "mini_batch must be at least 1, got 0": lambda: TTTLinear(
+        Gate.constant(SIZES, 0.5), np.zeros((2, 3, 3)), np.zeros((2, 3)), None, 0
+    ),
+    "do not fit": lambda: TTTLinear(Gate.constant(SIZES, 0.5), np.zeros((2, 3, 3)), np.zeros((2, 4))),
+    "make key_size and value_size equal": lambda: MemoryLayer.gaussian(
+        3, known_kinds("rule")["ttt-linear"](), key=jax.random.key(0), key_size=2
+    ),
+    "str is not a rule": lambda: MemoryLayer(
+        **{n: np.zeros((1, 2, 2)) for n in ("w_k", "w_q", "w_p", "w_v")}, rule="longhorn"
+    ),
+    "keys: 'long' is unknown; use one of unit, free": lambda: of_kind("delta-net", keys="long"),
+    "feature_map: 'exp' is unknown": lambda: of_kind("delta-net", feature_map="exp"),
+    "DeltaNet: rate has shape (2, 1, 3), but the layer needs (1, 1, 3)": lambda: MemoryLayer(
+        **{n: np.zeros((1, 3, 3)) for n in ("w_k", "w_q", "w_p", "w_v")},
+        rule=DeltaNet(Gate.constant(SIZES, 0.5)),
+    ),
+    "feature map 'elu' needs real streams": lambda: of_kind("delta-net", feature_map="elu")(
+        np.ones((2, 3)) * 1j
+    ),
+    "TTTLinear needs real streams": lambda: of_kind("ttt-linear")(np.ones((2, 3)) * 1j),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_bad_input(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        REFUSED[message]()
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"kind": "delta-net", "rate": 1}, "rule.rate must be greater than 0 and less than 1, got 1"),
+        ({"kind": "titans", "momentum": -0.1}, "rule.momentum must be greater than 0 and less than 1"),
+        ({"kind": "mesa-net", "steps": 0}, "rule.steps"),
+        ({"kind": "mesa-net", "penalty": 0}, "rule.penalty must be greater than 0"),
+        ({"kind": "ttt-linear", "rate": 0.5}, "rule.rate must be less than 2/mini_batch = 0.125"),
+        ("deltanet", "did you mean 'delta-net'"),
+    ],
+)
+def test_bad_specifications(table, message):
+    kind = known_kinds("layer")["memory"]
+    with pytest.raises((ValueError, TypeError)) as caught:
+        kind(rule=table)
+    assert message in str(caught.value)
