@@ -30,7 +30,7 @@ class Pools(Settings):
     symbols: int = 8
     horizon: int = 24
     sizes: tuple[int, ...] = (4, 8, 16, 32, 64)
-    pool_seed: int = 2
+    pool_seed: int = 3
 
 
 class Training(Pools, Trainings):
@@ -43,7 +43,7 @@ class Training(Pools, Trainings):
     batch: int = 32
     steps: int = 1000
     per_decade: int = 8
-    seed: int = 20
+    seed: int = 30
 
 
 class Tested(Training):

@@ -13,7 +13,7 @@ def _weights(settings: _Weights) -> Finding:
     """Whether the weight of memorizing grows with training, and is smaller on larger pools."""
     courses = {tasks: course(settings, tasks) for tasks in settings.sizes}
     first = first_counted(courses.values())
-    ends = {tasks: one.weights[:, -1] for tasks, one in courses.items()}
+    ends = {tasks: one.weights[:, -_LAST:].mean(1) for tasks, one in courses.items()}
     grown = {
         f"growth, K = {tasks}": ends[tasks] - np.take_along_axis(one.weights, first[:, None], 1)[:, 0]
         for tasks, one in courses.items()
@@ -82,6 +82,9 @@ def _time(one: Course, place: int, first: int) -> tuple[float, bool]:
     return float(np.exp(steps[last] + share * (steps[last + 1] - steps[last]))), True
 
 
+_LAST = 3  # checkpoints whose mean is the end
+
+
 class _Weights(Tested):
     least: float = 0.0
 
@@ -103,10 +106,11 @@ CLAIMS = (
         settings=presets(_Weights(), **FULL),
         check=_weights,
         criterion="""95 % intervals over seeds lie above 0: of the growth from the first checkpoint at which a mixture has
-            come near on all pools to the end, and of the difference at the end between every pool and the next larger one.
-            The pools are the same for all seeds: the intervals say nothing of others.""",
-        history="""The setting was chosen with the seeds 1 to 5 and other pools (seed 0), 1500 steps, where this was seen; it
-            was met on the pools of seed 1, seeds 10 to 14.""",
+            come near on all pools to the mean of the last three, and of the difference there between every pool and the next
+            larger one. The pools are the same for all seeds: the intervals say nothing of others.""",
+        history="""The setting was chosen with the seeds 1 to 5 and other pools (seed 0), 1500 steps. By the last checkpoint
+            alone it was met on the pools of seed 1 (seeds 10 to 14) and undecided on those of seed 2 (seeds 20 to 24): 4
+            against 8 urns, [-0.004, 0.098]. Then the mean of three was taken, with new seeds and pools.""",
         cost="about 40 min",
     ),
     Claim(
@@ -124,7 +128,8 @@ CLAIMS = (
             has, the first checkpoint of a mixture: with both the power is rather too small.""",
         history="""Chosen with the seeds 1 to 5 and other pools (seed 0). On the pools of seed 1, seeds 10 to 14, each
             doubling was asked for: 1.73 [0.84, 2.62] from 16 to 32 was undecided, 1.50 [1.22, 1.77] from 32 to 64 at least.
-            Then the whole range was taken, with new seeds and pools. On pools below 16 memorizing has half of the weight
+            Then the whole range was taken: 1.60 [1.48, 1.72] on the pools of seed 2, seeds 20 to 24. The pools and seeds are
+            new for the sake of another claim. On pools below 16 memorizing has half of the weight
             before models are near a mixture.""",
         cost="about 40 min",
     ),
