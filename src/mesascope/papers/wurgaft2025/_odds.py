@@ -207,7 +207,8 @@ def _picture(settings: Tested, courses: dict[int, Course], fits: list[Fit]) -> F
     traces = []
     for series, (tasks, one) in enumerate(courses.items()):
         steps = one.steps[first:]
-        traces += curve(steps, one.weights[:, first:], f"K = {tasks}", series)
+        band, line = curve(steps, one.weights[:, first:], f"K = {tasks}", series)
+        traces += [band, line.model_copy(update={"style": "solid"})]
         predicted = np.median([fit.predicted[tasks][first:] for fit in fits], 0)
         traces.append(
             Line(x=steps, y=predicted, label=f"K = {tasks}, predicted", series=series, style="dashed")
