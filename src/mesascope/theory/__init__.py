@@ -10,6 +10,7 @@ from . import kim2024 as kim2024
 from . import lu2024 as lu2024
 from . import mahankali2024 as mahankali2024
 from . import nichani2024 as nichani2024
+from . import park2024 as park2024
 from . import raventos2023 as raventos2023
 from . import sander2024 as sander2024
 from . import vladymyrov2024 as vladymyrov2024

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from mesascope.records import Figure, Line
+from mesascope.records import Figure, Line, Trace
 from mesascope.theory import wurgaft2025 as theory
 
 from .._claim import Claim, Finding, UnsettledError, presets
@@ -81,7 +81,7 @@ def fitted(
         return Minimum(end.x, float(end.cost))
 
     rng = np.random.default_rng([settings.seed, place])
-    best = best_of(search, rng.uniform(*_STARTS.T, (_SEARCHES, 3)), _NEARNESS)
+    best = best_of(search, rng.uniform(_STARTS[:, 0], _STARTS[:, 1], (_SEARCHES, 3)), _NEARNESS)
     return Fit(tuple(np.exp(best.point).tolist()), {tasks: predicted(best.point, tasks) for tasks in courses})
 
 
@@ -204,7 +204,7 @@ def _root(off: np.ndarray) -> float:
 def _picture(settings: Tested, courses: dict[int, Course], fits: list[Fit]) -> Figure:
     """Weights along training, and the median over seeds of those predicted."""
     first = int(first_counted(courses.values()).min())
-    traces = []
+    traces: list[Trace] = []
     for series, (tasks, one) in enumerate(courses.items()):
         steps = one.steps[first:]
         band, line = curve(steps, one.weights[:, first:], f"K = {tasks}", series)
