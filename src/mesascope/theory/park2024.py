@@ -121,10 +121,8 @@ def losses_on_new(matrices: Any, length: int, concentration: Number = 1.0) -> di
     """
     from .edelman2024 import likelihoods
 
-    chains = _chains(matrices)
-    return _summed(
-        chains, length, concentration, lambda one: likelihoods(one, chains.shape[-1], concentration)
-    )
+    chains, alpha = _chains(matrices), finite_positive("concentration", concentration)
+    return _summed(chains, length, alpha, lambda one: likelihoods(one, chains.shape[-1], alpha))
 
 
 def _summed(chains: np.ndarray, length: int, concentration: Number, chances: Any) -> dict[str, np.ndarray]:

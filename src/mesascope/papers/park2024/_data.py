@@ -32,7 +32,7 @@ class Pools(Settings):
     symbols: int = 3
     horizon: int = 24
     sizes: tuple[int, ...] = (2, 16, 128)
-    pool_seed: int = 1
+    pool_seed: int = 2
 
 
 class Training(Pools, Trainings):
@@ -43,9 +43,9 @@ class Training(Pools, Trainings):
     heads: int = 2
     rate: float = 0.01
     batch: int = 32
-    steps: int = 1000
+    steps: int = 1500
     per_decade: int = 6
-    seed: int = 10
+    seed: int = 20
 
 
 class Tested(Training):

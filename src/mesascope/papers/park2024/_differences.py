@@ -39,7 +39,7 @@ DIFFERENCES = (
         "Adam, 0.01, no decay",
         _TRAINED,
     ),
-    Difference("steps", "107 979 (`default_long/n=64.yaml`)", "1000 (full: 5000)", _TRAINED),
+    Difference("steps", "107 979 (`default_long/n=64.yaml`)", "1500 (full: 5000)", _TRAINED),
     Difference("batch", "128 (`default_long/n=64.yaml`)", "32", _TRAINED),
     Difference(
         "evaluation",
@@ -52,5 +52,5 @@ DIFFERENCES = (
         "Uni-Inf is the stationary distribution of the matrix that Bi-Inf infers (`analysis_markov_mixture.py:196-204`)",
         "counts of symbols, each with 1 added",
     ),
-    Difference("seeds", "one (`default_long/n=64.yaml`)", "10 to 14, the same pool for all", _TRAINED),
+    Difference("seeds", "one (`default_long/n=64.yaml`)", "20 to 24, the same pool for all", _TRAINED),
 )
