@@ -28,6 +28,12 @@ DIFFERENCES = (
     ),
     Difference(
         "data",
+        "the first symbol is drawn from the stationary distribution (`utils.py:1113-1131`)",
+        "the first symbol is uniform",
+        _TRAINED,
+    ),
+    Difference(
+        "data",
         "10 symbols (`default_long/n=64.yaml`), contexts from 1 to 400 symbols (`analysis_markov_mixture.py:78`)",
         "3 symbols, contexts from 1 to 8 (full: 9)",
         ("short-contexts",),
