@@ -31,6 +31,7 @@ def test_what_the_paper_says_is_met(monkeypatch, name):
     [
         ("unigrams-first", ("uni-ret", "bi-ret"), "met"),
         ("unigrams-first", ("uni-ret",), "not met"),
+        ("unigrams-first", ("bi-inf", "uni-inf"), "not met"),
         ("diversity", ("uni-inf", "bi-inf"), "not met"),
         ("uni-inf-first", ("uni-inf", "uni-ret", "bi-inf"), "not met"),
         ("uni-inf-first", ("uni-ret", "uni-inf", "bi-inf"), "met"),

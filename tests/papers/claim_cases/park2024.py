@@ -7,8 +7,7 @@ from mesascope.theory import park2024 as theory
 
 from . import Case
 
-# Two seeds after a hundred steps decide nothing: that claims are met where they should be, with planted strategies, is in
-# `test_park2024.py`.
+# Two seeds after a hundred steps have no bigrams, and Uni-Ret at first. More planted strategies are in `test_park2024.py`.
 QUICK = {"horizon": 8, "steps": 100, "per_decade": 2, "sequences": 60, "width": 8, "batch": 8, "seeds": 2}
 STEPS = [0, 1, 3, 10, 32, 100, 316, 500, 1000]
 
@@ -37,10 +36,6 @@ def planted(order_of, noise=1e-3, left=0.01):
 
 def as_in_the_paper(tasks):
     return ("uni-inf", "uni-inf", "bi-ret" if tasks < 64 else "bi-inf")
-
-
-def bigrams_first(patch):
-    planted(lambda tasks: ("bi-inf", "uni-inf"))(patch)
 
 
 def always_inferring(patch):
@@ -120,9 +115,9 @@ CASES = {
     **{
         f"park2024/{name}": Case(QUICK, worlds[0], worlds[1:], decision=decision, turned=turned, traced=False)
         for name, decision, turned, worlds in (
-            ("unigrams-first", "undecided", "not met", (bigrams_first,)),
+            ("unigrams-first", "not met", "met", (planted(as_in_the_paper),)),
             ("diversity", "undecided", "not met", (always_inferring, always_retrieving)),
-            ("uni-inf-first", "undecided", "not met", (always_retrieving,)),
+            ("uni-inf-first", "not met", "met", (planted(as_in_the_paper),)),
             ("mixture", "undecided", "not met", (far_from_all,)),
         )
     },
