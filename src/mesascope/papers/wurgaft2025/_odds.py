@@ -246,7 +246,7 @@ CLAIMS = (
         origin="paper",
         statement="""Three numbers of a formula for the posterior odds of memorizing, fitted to transformers on pools of several
             sizes, predict the weight of memorizing along their training, with a correlation above 0.9.""",
-        source="""wurgaft2025, abstract; the formula: `models.py:898-938`, the correlations, 0.97 and more:
+        source="""wurgaft2025, abstract; the formula: `models.py:898-938`, the correlations, 0.987 and more:
             `results/categorical-sequence_bms_correlations.jsonl` of the authors' program at 7fcd0a6""",
         settings=presets(_Odds(), **FULL),
         check=_odds,
