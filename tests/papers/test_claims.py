@@ -69,6 +69,8 @@ def test_what_was_not_run_is_said_of_papers_at_smaller_settings_and_with_the_cos
         said = claim.not_run(preset)
         smaller = claim.origin != "ours" and claim.evidence_of(preset) in elsewhere
         assert ("not run at the paper's setting" in said) == smaller
+        if smaller and not claim.one_size and claim.evidence_of("full") in elsewhere:
+            assert claim.papers_setting and f"paper's setting ({claim.papers_setting})" in said
         assert ("the full preset was not run" in said) == bool(
             claim.cost and preset == "small" and not claim.one_size
         )

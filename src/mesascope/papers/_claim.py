@@ -127,6 +127,8 @@ class Claim(Generic[S]):
         history: what was tried before, and which seeds were looked at before these.
         cost: estimated time of the full preset on two cores, where it was not run: "about 3 h"; of a claim of one size, why
             the paper's setting cannot be run.
+        papers_setting: what the paper's own setting would take on two cores, where no preset is it: "about 5 h"; or why that is
+            not known.
     """
 
     id: str
@@ -141,6 +143,7 @@ class Claim(Generic[S]):
     full_evidence: Evidence | None = None
     history: str = ""
     cost: str = ""
+    papers_setting: str = ""
 
     def __post_init__(self) -> None:
         for name in ("title", "statement", "source", "criterion", "history"):
@@ -150,7 +153,7 @@ class Claim(Generic[S]):
         return f"<Claim {self.id}: {self.title}>"
 
     def _repr_html_(self) -> str:
-        names = ("title", "statement", "source", "origin", "evidence", "criterion", "cost")
+        names = ("title", "statement", "source", "origin", "evidence", "criterion", "cost", "papers_setting")
         return html_table(self.id, [(name, text) for name in names if (text := getattr(self, name))])
 
     def not_run(self, preset: str | None) -> str:
@@ -161,7 +164,8 @@ class Claim(Generic[S]):
         else:
             cost = f"the full preset was not run: {self.cost} on two cores" if self.cost and not full else ""
         smaller = self.origin != "ours" and self.evidence_of("full" if full else "small") in _ELSEWHERE
-        return "; ".join(filter(None, ["not run at the paper's setting" if smaller else "", cost]))
+        takes = f" ({self.papers_setting})" if self.papers_setting else ""
+        return "; ".join(filter(None, [f"not run at the paper's setting{takes}" if smaller else "", cost]))
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""

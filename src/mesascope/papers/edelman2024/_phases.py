@@ -142,6 +142,7 @@ CLAIMS = (
             as it was drawn, which does not count. Seeds that end before the last strategy decide nothing.""",
         history=_CHOICE,
         cost="about 40 min",
+        papers_setting="about 2 min, with relative positions, which are not built here",
     ),
     Claim(
         id=f"{PAPER}/named",

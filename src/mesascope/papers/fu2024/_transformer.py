@@ -275,5 +275,6 @@ CLAIMS = (
             "paper's own layers 10 to 12 do not give."
         ),
         cost="about 50 days",
+        papers_setting="about 50 days",
     ),
 )

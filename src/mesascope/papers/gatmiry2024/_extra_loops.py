@@ -153,6 +153,7 @@ CLAIMS = (
             "to a tenth, which is ours."
         ),
         cost="about 1 h",
+        papers_setting="not stated where we could read",
     ),
     Claim(
         id=f"{PAPER}/extra-loops-turn",

@@ -215,6 +215,7 @@ CLAIMS = (
             "loss."
         ),
         cost="about 1 h",
+        papers_setting="not stated where we could read",
     ),
     Claim(
         id=f"{PAPER}/minimizer-is-not-symmetric",

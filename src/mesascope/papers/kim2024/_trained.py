@@ -198,5 +198,6 @@ CLAIMS = (
         ),
         history="Targets, start and prompts of seeds 0 to 2 were looked at before there were five.",
         cost="about 4 h",
+        papers_setting="steps and batch are not stated where we could read",
     ),
 )

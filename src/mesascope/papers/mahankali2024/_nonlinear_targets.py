@@ -241,6 +241,7 @@ CLAIMS = (
         ),
         history="The size of the step was a part of this claim before; it is ours and now stands in nonlinear-targets-named.",
         cost="about 10 min",
+        papers_setting="a theorem; no training is stated where we could read",
     ),
     Claim(
         id=f"{PAPER}/nonlinear-targets-named",

@@ -214,6 +214,7 @@ CLAIMS = (
         ),
         history=_HISTORY,
         cost=_COST,
+        papers_setting=_COST,
     ),
     Claim(
         id=f"{PAPER}/full-model-loss",

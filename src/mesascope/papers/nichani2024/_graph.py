@@ -288,6 +288,7 @@ CLAIMS = (
         ),
         history="The graphs of seeds 0 to 2 were looked at before there were five.",
         cost="about 30 min",
+        papers_setting="about 30 min",
     ),
     Claim(
         id=f"{PAPER}/adjacency",
@@ -307,6 +308,7 @@ CLAIMS = (
         ),
         history="An earlier version took four graphs.",
         cost="about 20 min",
+        papers_setting="about 8 h",
     ),
     Claim(
         id=f"{PAPER}/induction-head",
@@ -326,5 +328,6 @@ CLAIMS = (
         ),
         history="An earlier version took three seeds.",
         cost="about 20 min",
+        papers_setting="about 8 h",
     ),
 )

@@ -251,6 +251,7 @@ CLAIMS = (
             the intervals of the record: training in single precision repeats only on one machine and build. At first the
             fall of the distance on tasks of the pool decided on new tasks too; by its own the full preset is as undecided.""",
         cost="about 20 min",
+        papers_setting="about 60 days",
     ),
     Claim(
         id=f"{PAPER}/many-tasks",
@@ -275,6 +276,7 @@ CLAIMS = (
             only on one machine and build. At first a distance that still fell was told of the small preset only; the full
             one counted as held without a difference.""",
         cost="about 20 min",
+        papers_setting="about 60 days",
     ),
     Claim(
         id=f"{PAPER}/crossing",
@@ -312,6 +314,7 @@ CLAIMS = (
             transformers of the small preset are farther from ridge than dMMSE is after an eighth of the steps, and come nearer
             to both. This counted as not reproduced, although a minimum before was not looked for; now it is undecided.""",
         cost="about 20 min",
+        papers_setting="about 60 days",
     ),
     Claim(
         id=f"{PAPER}/named",

@@ -320,6 +320,7 @@ CLAIMS = (
             table four layers stay above it (0.059 beside 0.049). With five layers one of the five trainings diverged at the
             rates 0.1 (600 steps) and 0.03 (600 and 1200 steps).""",
         cost="about 20 h",
+        papers_setting="about 4 days",
     ),
     Claim(
         id=f"{PAPER}/untuned-rivals",
@@ -335,5 +336,6 @@ CLAIMS = (
             that of the loss must lie below one layer's, which is a closed form. {TUNED} {REST}""",
         history="Three seeds were trained before.",
         cost="about 25 h",
+        papers_setting="about 4 days",
     ),
 )

@@ -299,6 +299,7 @@ CLAIMS = (
         history=f"""{_HISTORY} Sizes and rate of the preset small were chosen on seeds 0 to 2. After 5000 steps of 128 prompts
             the loss was 1.083 [1.065, 1.101] and the claim undecided; 6000 steps of 96 prompts gave the same.""",
         cost="about 1 h",
+        papers_setting="about 5 h",
     ),
     Claim(
         id=f"{PAPER}/interleaved-copying",
@@ -314,5 +315,6 @@ CLAIMS = (
             mean of those in all others but the token itself. It is near 1 before training; the threshold is ours.""",
         history=f"{_HISTORY} What was measured then was attention to the token before.",
         cost="about 1 h",
+        papers_setting="about 5 h",
     ),
 )

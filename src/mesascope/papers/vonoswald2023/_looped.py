@@ -241,6 +241,7 @@ CLAIMS = (
         history="""Seeds 0 to 2 were looked at before there were five. With 256 instead of 512 prompts a step one seed of five
             was still 20 % above GD++ at the end, and the claim undecided.""",
         cost="about 1 h",
+        papers_setting="about 30 min",
     ),
     Claim(
         id=f"{PAPER}/printed-curvatures",

@@ -114,5 +114,6 @@ CLAIMS = (
             second half of the training is undecided.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 h",
+        papers_setting="about 2 h",
     ),
 )

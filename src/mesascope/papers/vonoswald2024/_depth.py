@@ -141,6 +141,7 @@ CLAIMS = (
             tenth in the second half of the training is undecided.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 20 h",
+        papers_setting="about 8 h",
     ),
     Claim(
         id=f"{PAPER}/mesa-layer-named",
