@@ -68,7 +68,7 @@ def test_the_weights_of_a_mixture_are_found(monkeypatch, weights):
         answers = [theory.probabilities(name, sequences[:, :-1], chains)[:, 1:] for name in theory.STRATEGIES]
         return sum(weight * one for weight, one in zip(weights, answers, strict=True))
 
-    monkeypatch.setattr(_data, "_predicted", predicted)
+    monkeypatch.setattr(_data, "predicted", predicted)
     monkeypatch.setattr(_data, "trained", lambda *_: {0: [None], 10: [None, None][:1]})
     for law in ("pool", "new"):
         found = _data.course.__wrapped__(settings, 4, law)
@@ -92,7 +92,7 @@ def test_models_are_asked_for_the_third_symbol_and_later_ones():
     settings = _data.Tested.of(settings_of("mixture", steps=2))
     model = _data.trained.__wrapped__(replace(settings, seeds=1), 4)[2][0]
     sequences = np.array([[0, 1, 2, 0, 1, 2]])
-    found = _data._predicted(model, sequences)
+    found = _data.predicted(model, sequences)
     assert found.shape == (1, 4, settings.symbols)
     logits = np.asarray(model(sequences[:, :2]), float)
     assert found[:, 0] == pytest.approx(np.exp(logits) / np.exp(logits).sum(), rel=1e-5)

@@ -78,7 +78,7 @@ def test_the_weight_of_a_mixture_is_found(monkeypatch, weight):
         counts = np.cumsum(np.eye(settings.symbols)[sequences], 1)[:, 1:-1]
         return weight * theory.memorizing(urns.table, counts) + (1 - weight) * theory.generalizing(counts)
 
-    monkeypatch.setattr(_data, "_predicted", predicted)
+    monkeypatch.setattr(_data, "predicted", predicted)
     monkeypatch.setattr(_data, "trained", lambda *_: {0: [None], 10: [None]})
     found = _data.course.__wrapped__(settings, 4)
     assert found.weights == pytest.approx(np.full((1, 2), weight))
@@ -89,7 +89,7 @@ def test_models_are_asked_for_the_third_symbol_and_later_ones():
     settings = _data.Tested.of(settings_of("odds", steps=2))
     model = _data.trained.__wrapped__(replace(settings, seeds=1), 4)[2][0]
     sequences = np.array([[0, 1, 2, 0, 1, 2]])
-    found = _data._predicted(model, sequences)
+    found = _data.predicted(model, sequences)
     assert found.shape == (1, 4, settings.symbols)
     assert found.sum(-1) == pytest.approx(np.ones((1, 4)), abs=1e-6)
     logits = np.asarray(model(sequences[:, :2]), float)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mesascope.models as parts
+from mesascope.specs import known_kinds
 from mesascope.studies import TrainSpec, parse_spec
 
 OTHER = {"law": None, "dim": None}
@@ -52,6 +53,7 @@ SOFT = [
     {"kind": "mlp", "hidden": 5, "activation": "relu", "residual": False},
     "layer-norm",
 ]
+MEMORIES = [{"kind": "memory", "rule": name} for name in known_kinds("rule")]
 # data, model, the parts that it must contain, shape and type of its predictions
 CASES = {
     "complex": (
@@ -93,6 +95,26 @@ CASES = {
         {"embedding": "one-hot", "layers": LINEAR[:1], "readout": "first-block"},
         {"OneHot", "FirstBlock"},
         ((2, 3, 3), "float32"),
+    ),
+    "memories": (
+        {},  # complex tokens, for layers of which two take real streams only
+        {
+            "embedding": "paired-tokens",
+            "layers": [*MEMORIES, {**MEMORIES[0], "keys": "free", "feature_map": "silu"}],
+            "readout": "first-block",
+        },
+        {"MemoryLayer", "RealForm", "ComplexPairs", "LinearAttentionStack", "MesaNet", "TTTLinear", "Titans"},
+        ((2, 3, 2), "complex64"),
+    ),
+    "memories of prompts": (
+        None,
+        {
+            "embedding": "stacked-prompt",
+            "layers": MEMORIES[:2],
+            "readout": {"kind": "last-entry", "sign": 1},
+        },
+        {"MemoryLayer"},
+        ((2, 4), "float32"),
     ),
     "stacked": (
         None,

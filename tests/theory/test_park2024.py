@@ -119,3 +119,13 @@ def test_retrieval_by_unigrams_is_that_of_chains_without_memory():
     np.testing.assert_allclose(
         by_unigrams, np.exp(shares) @ rows / np.exp(shares).sum(-1, keepdims=True), rtol=1e-10
     )
+
+
+def test_stationary_distributions_of_chains_that_hardly_leave_a_state():
+    rare = np.array([[1 - 1e-18, 1e-18, 0.5e-30], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25]])
+    rare[0, 2] = 1e-18
+    found = theory.stationary(rare[None])[0]
+    # Of the flow out of state 0, 2e-18, all returns: π_b = Σ_a π_a T_ab with π_0 = 1.
+    others = np.linalg.solve(np.eye(2) - rare[1:, 1:].T, [1e-18, 1e-18])
+    np.testing.assert_allclose(found, [1, *others], rtol=1e-14)
+    assert np.isfinite(theory.probabilities("uni-ret", np.array([[0, 1, 2, 0]]), rare[None])).all()

@@ -25,15 +25,19 @@ def stationary(matrices: Any) -> np.ndarray:
 
     Raises:
         ValueError: matrices whose rows are no positive probabilities.
+
+    Source: the elimination of Grassmann, Taksar and Heyman (1985).
     """
-    chains = _chains(matrices)
+    chains = _chains(matrices).copy()
     size = chains.shape[-1]
-    # (Tᵀ − 1) π = 0, with one of the equations replaced by Σ π = 1
-    system = np.swapaxes(chains, -1, -2) - np.eye(size)
-    system[..., -1, :] = 1
-    right = np.zeros((*chains.shape[:-2], size, 1))
-    right[..., -1, 0] = 1
-    return np.asarray(np.linalg.solve(system, right)[..., 0])
+    # States are eliminated from the last one on, without a difference: nothing cancels, however rare a transition is.
+    for last in range(size - 1, 0, -1):
+        chains[..., :last, last] /= chains[..., last, :last].sum(-1, keepdims=True)
+        chains[..., :last, :last] += chains[..., :last, last, None] * chains[..., last, None, :last]
+    found = np.ones(chains.shape[:-1])
+    for state in range(1, size):
+        found[..., state] = (found[..., :state] * chains[..., :state, state]).sum(-1)
+    return _shares(found)
 
 
 def probabilities(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from mesascope.records import Figure, Line, Panel
 from mesascope.theory import edelman2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._pools import off_bayes
 from ._data import PAPER
 
 Losses = Mapping[str, np.ndarray]
@@ -49,16 +49,13 @@ def _gain(losses: Losses) -> float:
 
 
 def _from_bayes(symbols: int, longest: int) -> float:
-    """The largest difference of the bigram strategy from P(s₁ … s_{t+1}) / P(s₁ … s_t), over all sequences."""
-    largest = 0.0
-    for t in range(1, longest + 1):
-        sequences = np.array(list(product(range(symbols), repeat=t)))
-        before = theory.likelihoods(sequences, symbols, 1.0)
-        after = [theory.likelihoods(np.insert(sequences, t, b, axis=1), symbols, 1.0) for b in range(symbols)]
-        bayes = np.stack(after, 1) / before[:, None]
-        given = theory.probabilities("bigram", sequences, symbols, 1.0)
-        largest = max(largest, float(np.abs(bayes - given).max()))
-    return largest
+    """The largest difference of the bigram strategy from Bayes' rule."""
+    return off_bayes(
+        symbols,
+        longest,
+        lambda sequences: theory.likelihoods(sequences, symbols, 1.0),
+        lambda sequences: theory.probabilities("bigram", sequences, symbols, 1.0),
+    )
 
 
 def _short(settings: _Short) -> Finding:
@@ -127,7 +124,7 @@ CLAIMS = (
         id=f"{PAPER}/bayes",
         title="Bigram counts are Bayes' rule",
         evidence="exact",
-        origin="paper",
+        origin="authors' code",
         statement="""On Markov chains with uniform Dirichlet rows, in-context bigram counts with add-one smoothing are the
             Bayes predictor: from two symbols on they lose less than unigram counts and than the uniform prediction.""",
         source="edelman2024, key finding 1 in the README of the authors' program at 3ab0b29; the strategies: `utils.py:40-53`",

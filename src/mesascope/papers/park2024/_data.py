@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
 import numpy as np
 import scipy
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
-from mesascope.models import SequenceModel, token_transformer
-from mesascope.processes import MarkovChains, NextToken, SymbolPool
+from mesascope.models import SequenceModel
+from mesascope.processes import MarkovChains, SymbolPool
 from mesascope.theory import park2024 as theory
 
 from .._claim import Settings
-from .._recorded import Trainings, models_per_decade
-from .._runs import seeds_of
+from .._pools import FIRST, PoolTraining, predicted, trained_on
 from .._shared import shared
 
 PAPER = "park2024"
-FIRST = 2  # symbols before the first prediction that counts, as in training
 FULL: dict[str, Any] = {"horizon": 64, "width": 32, "sizes": (4, 32, 256), "steps": 5000}
 """Sizes of the full preset, nearer to the paper's."""
 
@@ -35,7 +30,7 @@ class Pools(Settings):
     pool_seed: int = 2
 
 
-class Training(Pools, Trainings):
+class Training(Pools, PoolTraining):
     """The transformers that are trained on them, five for every pool."""
 
     width: int = 24
@@ -79,19 +74,8 @@ def pool(settings: Pools, tasks: int) -> SymbolPool:
 
 @shared(Training)
 def trained(settings: Training, tasks: int) -> dict[int, list[SequenceModel]]:
-    """Steps → one transformer per seed, trained on a pool of so many chains; every prediction counts."""
-    sizes = (settings.symbols, settings.width, settings.layers, settings.heads, settings.horizon)
-    return models_per_decade(
-        lambda key: token_transformer(*sizes, key=key),
-        pool(settings, tasks),
-        NextToken(settings.horizon),
-        seeds_of(settings),
-        settings.steps,
-        settings.per_decade,
-        optimizer=Optimizer("adam", settings.rate),
-        batch=settings.batch,
-        held_out=2,
-    )
+    """Steps → one transformer per seed, trained on a pool of so many chains."""
+    return trained_on(pool(settings, tasks), settings)
 
 
 @shared(Tested)
@@ -105,7 +89,7 @@ def course(settings: Tested, tasks: int, law: str) -> Course:
         theory.probabilities(name, sequences[:, :-1], chains.table)[:, FIRST - 1 :]
         for name in theory.STRATEGIES
     ]
-    rows = [[_compared(_predicted(model, sequences), answers) for model in models[step]] for step in models]
+    rows = [[_compared(predicted(model, sequences), answers) for model in models[step]] for step in models]
     found = np.swapaxes(np.array(rows), 0, 1)
     count = len(answers)
     return Course(np.array(list(models)), found[..., :count], found[..., count : 2 * count], found[..., -1])
@@ -122,13 +106,3 @@ def _compared(model: np.ndarray, answers: list[np.ndarray]) -> np.ndarray:
     weights, _ = scipy.optimize.nnls(system, np.append(triangle.Q.T @ rest, most))
     off = [((one - target) ** 2).sum() for one in (*flat.T, flat @ weights)]
     return np.array([*np.array(off[:-1]) / size, *weights, off[-1] / size])
-
-
-def _predicted(model: Any, sequences: np.ndarray) -> np.ndarray:
-    """The model's probabilities after `FIRST` symbols and more, shape (n, T − FIRST, S)."""
-    return np.asarray(_probabilities(model, sequences), float)
-
-
-@eqx.filter_jit
-def _probabilities(model: Any, sequences: Any) -> Any:
-    return jax.nn.softmax(model.predictions(sequences)[:, :-1], -1)

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
-from mesascope.models import SequenceModel, token_transformer
-from mesascope.processes import NextToken, SymbolPool, Urns
+from mesascope.models import SequenceModel
+from mesascope.processes import SymbolPool, Urns
 from mesascope.theory import wurgaft2025 as theory
 
 from .._claim import Settings
-from .._recorded import Trainings, models_per_decade
-from .._runs import seeds_of
+from .._pools import FIRST, PoolTraining, predicted, trained_on
 from .._shared import shared
 
 PAPER = "wurgaft2025"
-FIRST = 2  # symbols before the first prediction that counts, as in training
 
 
 class Pools(Settings):
@@ -33,7 +28,7 @@ class Pools(Settings):
     pool_seed: int = 3
 
 
-class Training(Pools, Trainings):
+class Training(Pools, PoolTraining):
     """The transformers that are trained on them, five for every pool."""
 
     width: int = 32
@@ -86,19 +81,8 @@ def pool(settings: Pools, tasks: int) -> SymbolPool:
 
 @shared(Training)
 def trained(settings: Training, tasks: int) -> dict[int, list[SequenceModel]]:
-    """Steps → one transformer per seed, trained on a pool of so many urns; every prediction counts."""
-    sizes = (settings.symbols, settings.width, settings.layers, settings.heads, settings.horizon)
-    return models_per_decade(
-        lambda key: token_transformer(*sizes, key=key),
-        pool(settings, tasks),
-        NextToken(settings.horizon),
-        seeds_of(settings),
-        settings.steps,
-        settings.per_decade,
-        optimizer=Optimizer("adam", settings.rate),
-        batch=settings.batch,
-        held_out=2,
-    )
+    """Steps → one transformer per seed, trained on a pool of so many urns."""
+    return trained_on(pool(settings, tasks), settings)
 
 
 @shared(Tested)
@@ -113,7 +97,7 @@ def course(settings: Tested, tasks: int) -> Course:
     between = memorizing - generalizing
     apart = _square(between)
     rows = [
-        [_parts(_predicted(model, sequences) - generalizing, between, apart) for model in models[step]]
+        [_parts(predicted(model, sequences) - generalizing, between, apart) for model in models[step]]
         for step in models
     ]
     weights, left = np.moveaxis(np.array(rows), 1, 0).transpose(2, 0, 1)
@@ -140,13 +124,3 @@ def _parts(model: np.ndarray, between: np.ndarray, apart: float) -> tuple[float,
 
 def _square(differences: np.ndarray) -> float:
     return float(np.mean((differences**2).sum(-1)))
-
-
-def _predicted(model: Any, sequences: np.ndarray) -> np.ndarray:
-    """The model's probabilities after `FIRST` symbols and more, shape (n, T − FIRST, S)."""
-    return np.asarray(_probabilities(model, sequences), float)
-
-
-@eqx.filter_jit
-def _probabilities(model: Any, sequences: Any) -> Any:
-    return jax.nn.softmax(model.predictions(sequences)[:, :-1], -1)

@@ -46,7 +46,7 @@ DIFFERENCES = (
     Difference(
         "evaluation",
         "distances are symmetrized relative entropies (`analysis_utils.py:563-647`), 500 sequences",
-        "squared differences of probabilities, where the same formula is the weight in the nearest mixture; 1000 sequences",
+        "squared differences of probabilities: relative distance is then the weight in the nearest mixture; 1000 sequences",
         _TRAINED,
     ),
     Difference(
@@ -66,6 +66,13 @@ DIFFERENCES = (
         "losses are medians of means over 10 000 sequences (`analysis_utils.py:474-494`)",
         "means over 1000 sequences, with the probabilities of the next symbol in place of the symbol",
         _TRAINED[2:],
+    ),
+    Difference(
+        "precision",
+        "single: the default of PyTorch, which nothing in `src/code` changes for models",
+        "single in training, double where models are compared",
+        _TRAINED,
+        departure="same",
     ),
     Difference(
         "seeds", "one (`full-exp-params/experiment_params.txt`)", "30 to 34, the same pool for all", _TRAINED

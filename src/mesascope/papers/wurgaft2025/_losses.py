@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 
 from mesascope.core import named_key
@@ -14,6 +12,7 @@ from mesascope.theory import wurgaft2025 as theory
 from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._figures import curve, one_panel
 from .._intervals import between, mean_interval
+from .._pools import off_bayes
 from ._data import PAPER
 
 
@@ -48,22 +47,28 @@ def _bayes(settings: _Bayes) -> Finding:
 
 
 def _from_bayes(urns: np.ndarray, longest: int) -> dict[str, float]:
-    """The largest difference of the strategies from P(s₁ … s_{t+1}) / P(s₁ … s_t), over all sequences."""
+    """The largest differences of both strategies from Bayes' rule."""
     symbols = urns.shape[1]
-    largest = dict.fromkeys(theory.STRATEGIES, 0.0)
-    for t in range(longest + 1):
-        sequences = np.array(list(product(range(symbols), repeat=t)), int).reshape(symbols**t, t)
-        counts = np.stack([(sequences == b).sum(1) for b in range(symbols)], 1)
-        after = np.concatenate([np.insert(sequences, t, b, axis=1) for b in range(symbols)])
-        found = {"memorizing": theory.memorizing(urns, counts), "generalizing": theory.generalizing(counts)}
-        chances = {
-            "memorizing": lambda all_: urns[:, all_].prod(2).mean(0),
-            "generalizing": Urns(symbols).probabilities_of,
-        }
-        for name, probability in chances.items():
-            bayes = probability(after).reshape(symbols, -1).T / probability(sequences)[:, None]
-            largest[name] = max(largest[name], float(abs(bayes - found[name]).max()))
-    return largest
+
+    def counts(sequences: np.ndarray) -> np.ndarray:
+        return np.stack([(sequences == b).sum(1) for b in range(symbols)], 1)
+
+    return {
+        "memorizing": off_bayes(
+            symbols,
+            longest,
+            lambda sequences: urns[:, sequences].prod(2).mean(0),
+            lambda sequences: theory.memorizing(urns, counts(sequences)),
+            shortest=0,
+        ),
+        "generalizing": off_bayes(
+            symbols,
+            longest,
+            lambda sequences: np.asarray(Urns(symbols).probabilities_of(sequences)),
+            lambda sequences: theory.generalizing(counts(sequences)),
+            shortest=0,
+        ),
+    }
 
 
 def _gap(settings: _Gap) -> Finding:
