@@ -8,9 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.core import finite_reals
 from mesascope.specs import OpenUnit
 
-from .._arrays import real_array
 from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, over_batch, require_shape, rule
 
 
@@ -82,9 +82,11 @@ class Retention(MemoryRule):
     decay: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(self, decay: Any):
-        numbers = real_array("decay", decay, 1)
-        if not bool(jnp.all((numbers > 0) & (numbers <= 1))):
-            raise ValueError(f"decay must be in (0, 1], got {numbers.tolist()}; a memory with more diverges")
+        numbers = finite_reals("decay", decay)
+        if numbers.ndim != 1 or not ((numbers > 0) & (numbers <= 1)).all():
+            raise ValueError(
+                f"decay must be a list of numbers in (0, 1], got {numbers.tolist()}; a memory with more diverges"
+            )
         self.decay = tuple(numbers.tolist())
 
     @classmethod
@@ -95,8 +97,7 @@ class Retention(MemoryRule):
             sizes: the sizes of the memories.
             decay: γ in (0, 1) of all heads; by default 1 − 2^{−5−h} for head h = 0, 1, ….
         """
-        heads = jnp.arange(sizes.heads)
-        return cls(1 - 2.0 ** (-5 - heads) if decay is None else jnp.full(len(heads), float(decay)))
+        return cls([1 - 2.0 ** (-5 - h) if decay is None else float(decay) for h in range(sizes.heads)])
 
     def check(self, sizes: MemorySizes) -> None:
         """Refuse another number of heads than that of the layer."""
