@@ -76,7 +76,7 @@ def off_bayes(
     """
     largest = 0.0
     for t in range(shortest, longest + 1):
-        sequences = np.array(list(product(range(symbols), repeat=t)), int).reshape(-1, t)
+        sequences = np.array(list(product(range(symbols), repeat=t)), int).reshape(symbols**t, t)
         after = [chance(np.insert(sequences, t, b, axis=1)) for b in range(symbols)]
         bayes = np.stack(after, 1) / chance(sequences)[:, None]
         largest = max(largest, float(np.abs(bayes - answer(sequences)).max()))
