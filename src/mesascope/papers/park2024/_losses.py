@@ -172,7 +172,7 @@ CLAIMS = (
         evidence="measured, reduced",
         origin="ours",
         statement="""On pools of two chains of three symbols Uni-Ret loses less than Bi-Inf in contexts of up to three
-            symbols; on pools of 32 it loses more in contexts of three to eight symbols (full: nine).""",
+            symbols; on pools of 32 it loses more in contexts of three to eight.""",
         source="park2024, whose strategies they are; `assets/phases.png` of the authors' program at e36d2d3 shows models",
         settings=presets(_Short(), drawn=40, longest=10),
         check=_short,

@@ -46,8 +46,8 @@ def _unigrams(settings: _Unigrams) -> Finding:
             "meaning": "distance of the nearest bigram strategy over that of the nearest unigram one; geometric mean",
         },
         {"phases": _picture(settings)},
-        difference=f"On the smallest pool, {smallest}, models are nearest to a bigram strategy from the beginning: the early ratio is "
-        f"{early:.2f}."
+        difference=f"On the smallest pool, {smallest}, models are nearest to a bigram strategy from the beginning: "
+        f"the early ratio is {early:.2f}."
         if early < settings.ratio
         else "",
     )
