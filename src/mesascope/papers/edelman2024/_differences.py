@@ -35,5 +35,11 @@ DIFFERENCES = (
         "distances are cross-entropies (`utils.py:141-184`), as a function of the number of sequences",
         "relative squared differences of probabilities",
     ),
+    Difference(
+        "precision",
+        "single: the default of PyTorch, which nothing in the program changes",
+        "single in training, double where models are compared",
+        departure="same",
+    ),
     Difference("seeds", "one in the notebook (`plots.ipynb`)", "10 to 19", departure="same"),
 )
