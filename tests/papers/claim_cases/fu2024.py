@@ -105,15 +105,19 @@ def _best_of_starts(seen, starts):
     return min(ends, key=lambda end: float(_depth.log_loss(end, *seen)[0]))
 
 
-def _layers_read_as_iterations(patch):
+def _layers_read_as_iterations(patch, each=3):
     """Behind every layer three more of Newton's iterations can be read."""
 
     def read(model, probed, judged):
-        counts = 3 * np.arange(len(model.network.layers) // 2 + 1)
+        counts = each * np.arange(len(model.network.layers) // 2 + 1)
         learners = tuple(_similar.FrobeniusNewton(int(count)) for count in counts)
         return family_answers(StepFamily("newton", counts, learners), judged)
 
     patch.setattr(_transformer, "_read", read)
+
+
+def _layers_read_as_more_iterations_than_are_tried(patch):
+    _layers_read_as_iterations(patch, each=8)
 
 
 CASES = {
@@ -164,6 +168,7 @@ CASES = {
             "seeds": 3,
         },
         _layers_read_as_iterations,
+        stuck=_layers_read_as_more_iterations_than_are_tried,
         decision="undecided",
         turned="met",
         traced=False,
