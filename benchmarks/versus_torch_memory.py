@@ -1,8 +1,8 @@
 """Gradients of memory layers of ours and of PyTorch in turns: `versus_torch_memory.py RULE CORES`.
 
-Prints one JSON object with the times of a gradient in all weights: ours, the same recurrence in eager PyTorch, and with blocks of
-sixteen tokens compiled by `torch.compile`, where that works. d = 16, T = 256, batch 64, float32, one head. All three must give
-the same loss from the same weights and tokens.
+Prints one JSON object with the times of a gradient in all weights: ours, the same recurrence in eager PyTorch, and with
+blocks of sixteen tokens compiled by `torch.compile`, where that works. d = 16, T = 256, batch 64, float32, one head. All
+three must give the same loss from the same weights and tokens.
 """
 
 import json
