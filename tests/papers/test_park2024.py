@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from claim_cases.park2024 import QUICK, STEPS, as_in_the_paper, planted
 
+from mesascope.papers._claim import UnsettledError
 from mesascope.papers.park2024 import CLAIMS, _data, _phases
 from mesascope.theory import park2024 as theory
 
@@ -57,6 +58,21 @@ def test_what_is_left_decides_nothing_where_it_still_falls(monkeypatch):
 def test_the_step_is_the_last_one_at_which_unigrams_are_nearest(monkeypatch):
     found = judged(monkeypatch, "uni-inf-first", planted(as_in_the_paper))
     assert found.measured["step"] == STEPS[5]
+
+
+def test_there_is_no_such_step_where_unigrams_are_never_nearest(monkeypatch):
+    planted(lambda tasks: ("bi-ret",))(monkeypatch)
+    with pytest.raises(UnsettledError, match="5 of 5 models are never nearest to a unigram strategy"):
+        BY_NAME["uni-inf-first"].check(settings_of("uni-inf-first"))
+
+
+def test_a_smallest_pool_that_begins_with_bigrams_is_a_difference(monkeypatch):
+    def order(tasks):
+        return ("bi-ret",) if tasks == 2 else as_in_the_paper(tasks)
+
+    found = judged(monkeypatch, "unigrams-first", planted(order))
+    assert found.decision == "met" and "K = 2, models are nearest to a bigram strategy" in found.difference
+    assert not judged(monkeypatch, "unigrams-first", planted(as_in_the_paper)).difference
 
 
 @pytest.mark.parametrize("weights", [[1, 0, 0, 0], [0.2, 0.5, 0, 0.3], [0.25, 0.25, 0.25, 0.25]])

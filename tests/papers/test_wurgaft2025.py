@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from claim_cases.wurgaft2025 import QUICK, by_odds, half_at
+from claim_cases.wurgaft2025 import QUICK, by_odds, half_at, scattered
 
+from mesascope.papers._claim import UnsettledError
 from mesascope.papers.wurgaft2025 import CLAIMS, _data, _odds
 from mesascope.theory import wurgaft2025 as theory
 
@@ -36,6 +37,14 @@ def judged(patch, name, world):
 )
 def test_planted_mixtures_decide(monkeypatch, name, world, decision):
     assert judged(monkeypatch, name, world).decision == decision
+
+
+@pytest.mark.parametrize("name", ["odds", "left-out", "constant-complexity"])
+def test_searches_that_end_where_they_start_decide_nothing(monkeypatch, name):
+    by_odds()(monkeypatch)
+    scattered(monkeypatch)
+    with pytest.raises(UnsettledError, match="1 of 8 searches"):
+        BY_NAME[name].check(settings_of(name))
 
 
 def test_the_exponents_of_planted_odds_are_found(monkeypatch):

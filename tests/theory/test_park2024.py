@@ -16,6 +16,7 @@ from mesascope.learners import (
     sequence_examples,
 )
 from mesascope.processes import MarkovChains, SymbolPool
+from mesascope.processes._draws import stationary_distribution
 from mesascope.theory import edelman2024
 from mesascope.theory import park2024 as theory
 
@@ -128,4 +129,5 @@ def test_stationary_distributions_of_chains_that_hardly_leave_a_state():
     # Of the flow out of state 0, 2e-18, all returns: π_b = Σ_a π_a T_ab with π_0 = 1.
     others = np.linalg.solve(np.eye(2) - rare[1:, 1:].T, [1e-18, 1e-18])
     np.testing.assert_allclose(found, [1, *others], rtol=1e-14)
+    np.testing.assert_allclose(found, stationary_distribution(rare), rtol=1e-14)
     assert np.isfinite(theory.probabilities("uni-ret", np.array([[0, 1, 2, 0]]), rare[None])).all()

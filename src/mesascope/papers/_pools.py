@@ -1,4 +1,4 @@
-"""What claims about pools of symbols share: transformers trained on them, their predictions, and Bayes' rule by brute force."""
+"""What claims about symbols share: transformers trained on them, their predictions, and Bayes' rule by brute force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, token_transformer
-from mesascope.processes import NextToken, SymbolPool
+from mesascope.processes import NextToken, SymbolProcess
 
 from ._recorded import Trainings, models_per_decade
 from ._runs import seeds_of
@@ -20,8 +20,8 @@ from ._runs import seeds_of
 FIRST = 2  # symbols before the first prediction that counts, as in training
 
 
-class PoolTraining(Trainings):
-    """Transformers of symbols that are trained on pools, with checkpoints at equal distances on a logarithmic axis."""
+class SymbolTraining(Trainings):
+    """Transformers that are trained on symbols, with checkpoints at equal distances on a logarithmic axis."""
 
     symbols: int
     horizon: int
@@ -32,12 +32,12 @@ class PoolTraining(Trainings):
     per_decade: int
 
 
-def trained_on(pool: SymbolPool, settings: PoolTraining) -> dict[int, list[SequenceModel]]:
-    """Steps → one transformer per seed, trained on the pool; every prediction counts."""
+def trained_on(process: SymbolProcess, settings: SymbolTraining) -> dict[int, list[SequenceModel]]:
+    """Steps → one transformer per seed, trained on the process; every prediction counts."""
     sizes = (settings.symbols, settings.width, settings.layers, settings.heads, settings.horizon)
     return models_per_decade(
         lambda key: token_transformer(*sizes, key=key),
-        pool,
+        process,
         NextToken(settings.horizon),
         seeds_of(settings),
         settings.steps,

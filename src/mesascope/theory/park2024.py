@@ -14,10 +14,12 @@ import numpy as np
 
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
+from . import edelman2024
 
 _MOST = 2**22  # sequences that are enumerated
 STRATEGIES = ("uni-ret", "bi-ret", "uni-inf", "bi-inf")
 """The paper's strategies: unigrams or bigrams, retrieval or inference."""
+_COUNTS = {"uni-inf": "unigram", "bi-inf": "bigram"}  # as in edelman2024
 
 
 def stationary(matrices: Any) -> np.ndarray:
@@ -53,6 +55,8 @@ def probabilities(
     - uni-inf: $(N_b + \alpha)/(t + S\alpha)$;
     - bi-inf: $(N_{ab} + \alpha)/(\sum_{b'} N_{ab'} + S\alpha)$ with $a = s_t$.
 
+    Those that infer are the unigram and the bigram predictor of edelman2024.
+
     Args:
         strategy: one of `STRATEGIES`.
         sequences: integers from 0 to S − 1, shape (n, T).
@@ -71,18 +75,19 @@ def probabilities(
     chains, alpha = _chains(matrices), float(finite_positive("concentration", concentration))
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
-    sequences = np.asarray(sequences)
-    now = np.eye(chains.shape[-1])[sequences]  # (n, T, S)
-    if strategy.startswith("uni"):
-        seen = np.cumsum(now, 1)
-        if strategy == "uni-inf":
-            return _shares(seen + alpha)
+    sequences, symbols = np.asarray(sequences), chains.shape[-1]
+    if strategy in _COUNTS:
+        lengths = range(1, sequences.shape[1] + 1)
+        return np.stack(
+            [edelman2024.probabilities(_COUNTS[strategy], sequences[:, :t], symbols, alpha) for t in lengths],
+            1,
+        )
+    now = np.eye(symbols)[sequences]  # (n, T, S)
+    if strategy == "uni-ret":
         resting = stationary(chains)
-        return _posterior(seen @ np.log(resting).T) @ resting
+        return _posterior(np.cumsum(now, 1) @ np.log(resting).T) @ resting
     pairs = np.zeros((*now.shape, now.shape[-1]))
     pairs[:, 1:] = np.cumsum(now[:, :-1, :, None] * now[:, 1:, None, :], 1)
-    if strategy == "bi-inf":
-        return _shares(np.einsum("ntab,nta->ntb", pairs, now) + alpha)
     shares = _posterior(np.einsum("ntab,kab->ntk", pairs, np.log(chains), optimize=True))
     return np.asarray(np.einsum("ntk,kab,nta->ntb", shares, chains, now, optimize=True))
 
@@ -123,10 +128,8 @@ def losses_on_new(matrices: Any, length: int, concentration: Number = 1.0) -> di
     Raises:
         TypeError, ValueError: as `losses`.
     """
-    from .edelman2024 import likelihoods
-
     chains, alpha = _chains(matrices), finite_positive("concentration", concentration)
-    return _summed(chains, length, alpha, lambda one: likelihoods(one, chains.shape[-1], alpha))
+    return _summed(chains, length, alpha, lambda one: edelman2024.likelihoods(one, chains.shape[-1], alpha))
 
 
 def _summed(chains: np.ndarray, length: int, concentration: Number, chances: Any) -> dict[str, np.ndarray]:

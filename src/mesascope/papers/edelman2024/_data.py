@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mesascope.dynamics import Optimizer
 from mesascope.learners import DirichletPosterior, Uniform, UnigramPosterior
-from mesascope.models import SequenceModel, token_transformer
+from mesascope.models import SequenceModel
 from mesascope.probes import AlongTraining, identify_along
 from mesascope.processes import MarkovChains, NextToken
 
 from .._claim import Settings
-from .._recorded import Trainings, models_per_decade
+from .._pools import SymbolTraining, trained_on
 from .._runs import seeds_of
 from .._shared import shared
 
@@ -25,7 +24,7 @@ class Chains(Settings):
     horizon: int = 24
 
 
-class Training(Chains, Trainings):
+class Training(Chains, SymbolTraining):
     """The transformers that are trained on them."""
 
     width: int = 32
@@ -53,18 +52,7 @@ def chains(settings: Chains) -> MarkovChains:
 @shared(Training)
 def trained(settings: Training) -> dict[int, list[SequenceModel]]:
     """Steps → one transformer per seed; every prediction counts."""
-    sizes = (settings.symbols, settings.width, settings.layers, settings.heads, settings.horizon)
-    return models_per_decade(
-        lambda key: token_transformer(*sizes, key=key),
-        chains(settings),
-        NextToken(settings.horizon),
-        seeds_of(settings),
-        settings.steps,
-        settings.per_decade,
-        optimizer=Optimizer("adam", settings.rate),
-        batch=settings.batch,
-        held_out=2,
-    )
+    return trained_on(chains(settings), settings)
 
 
 @shared(Followed)

@@ -13,7 +13,7 @@ from mesascope.processes import MarkovChains, SymbolPool
 from mesascope.theory import park2024 as theory
 
 from .._claim import Settings
-from .._pools import FIRST, PoolTraining, predicted, trained_on
+from .._pools import FIRST, SymbolTraining, predicted, trained_on
 from .._shared import shared
 
 PAPER = "park2024"
@@ -30,7 +30,7 @@ class Pools(Settings):
     pool_seed: int = 2
 
 
-class Training(Pools, PoolTraining):
+class Training(Pools, SymbolTraining):
     """The transformers that are trained on them, five for every pool."""
 
     width: int = 24
@@ -52,7 +52,8 @@ class Tested(Training):
 class Course(NamedTuple):
     """Models of one pool along their training, compared with the strategies on sequences of one law.
 
-    Distances are mean squares of differences of probabilities over that of the model's probabilities from 1/S.
+    A distance is the mean square of what predicted probabilities differ by, divided by the mean square of what those of the
+    model differ from 1/S by.
 
     Attributes:
         steps: the checkpoints, shape (n,).

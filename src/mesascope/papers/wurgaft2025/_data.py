@@ -13,7 +13,7 @@ from mesascope.processes import SymbolPool, Urns
 from mesascope.theory import wurgaft2025 as theory
 
 from .._claim import Settings
-from .._pools import FIRST, PoolTraining, predicted, trained_on
+from .._pools import FIRST, SymbolTraining, predicted, trained_on
 from .._shared import shared
 
 PAPER = "wurgaft2025"
@@ -28,7 +28,7 @@ class Pools(Settings):
     pool_seed: int = 3
 
 
-class Training(Pools, PoolTraining):
+class Training(Pools, SymbolTraining):
     """The transformers that are trained on them, five for every pool."""
 
     width: int = 32

@@ -1,4 +1,4 @@
-"""The posterior odds that are fitted to the models' weights, and what they predict."""
+"""The posterior odds that are fitted to the models' weights, and what they say of a pool that was left out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _compared(
 
 
 def _odds(settings: _Odds) -> Finding:
-    """The correlation of predicted and measured weights over pools and checkpoints."""
+    """The correlation of fitted and measured weights over pools and checkpoints."""
     found = _compared(settings, settings.sizes, share=_FITTED)
     courses = {tasks: course(settings, tasks) for tasks in settings.sizes}
     each = [
@@ -202,7 +202,7 @@ def _root(off: np.ndarray) -> float:
 
 
 def _picture(settings: Tested, courses: dict[int, Course], fits: list[Fit]) -> Figure:
-    """Weights along training, and the median over seeds of those predicted."""
+    """Weights along training, and the median over seeds of those that the odds give."""
     first = int(first_counted(courses.values()).min())
     traces: list[Trace] = []
     for series, (tasks, one) in enumerate(courses.items()):
@@ -210,9 +210,7 @@ def _picture(settings: Tested, courses: dict[int, Course], fits: list[Fit]) -> F
         band, line = curve(steps, one.weights[:, first:], f"K = {tasks}", series)
         traces += [band, line.model_copy(update={"style": "solid"})]
         predicted = np.median([fit.predicted[tasks][first:] for fit in fits], 0)
-        traces.append(
-            Line(x=steps, y=predicted, label=f"K = {tasks}, predicted", series=series, style="dashed")
-        )
+        traces.append(Line(x=steps, y=predicted, label=f"K = {tasks}, odds", series=series, style="dashed"))
     return one_panel(
         "Weight of memorizing in transformers on urns of a pool",
         f"S = {settings.symbols}, T = {settings.horizon}, {len(seeds_of(settings))} seeds",
@@ -252,9 +250,8 @@ CLAIMS = (
         check=_odds,
         criterion="""The 95 % interval over seeds lies above 0.9, which is ours. The three numbers are fitted for each seed to
             the first four fifths of the checkpoints from the one on where a mixture of both strategies has come near on all
-            pools, as in the program. The correlation is over all checkpoints that count and all pools:
-            most of them were fitted, and `left-out` asks for a prediction. The least squares are
-            reached from three of eight starts.""",
+            pools, as in the program. The correlation is over all checkpoints that count and all pools. Most of them were
+            fitted: `left-out` asks for a prediction. The least squares are reached from three of eight starts.""",
         history=f"""{_CHOICE}; there the correlations were 0.970 to 0.981, and on the pools of seed 1 (seeds 10 to 14, 1000
             steps) 0.952 to 0.962, on those of seed 2 (seeds 20 to 24) 0.938 to 0.958.""",
         cost="about 40 min",

@@ -126,12 +126,13 @@ CLAIMS = (
         check=_superlinear,
         criterion="""The 95 % interval over seeds of the power of K in the number of steps lies above 1, from 16 to 64 urns
             (full: from 32 to 128). Where memorizing has not half of the weight at the end, the end counts, and where it always
-            has, the first checkpoint of a mixture: both make the power smaller than it is. In the preset small all runs on 64
-            urns end before, so that the interval is one of a lower bound.""",
+            has, the first checkpoint of a mixture: both make the power smaller than it is. In the preset small all five runs
+            on 64 urns were cut off at step 1000, before memorizing had half of the weight: the power is at least what is
+            measured.""",
         history="""Chosen with the seeds 1 to 5 and other pools (seed 0). On the pools of seed 1, seeds 10 to 14, each
             doubling was asked for: 1.73 [0.84, 2.62] from 16 to 32 was undecided, 1.50 [1.22, 1.77] from 32 to 64 at least.
-            Then the whole range was taken: 1.60 [1.48, 1.72] on the pools of seed 2, seeds 20 to 24. Then another
-            claim asked for new pools and seeds, which are those of this one, too. On pools
+            Then the whole range was taken: 1.60 [1.48, 1.72] on the pools of seed 2, seeds 20 to 24. Since `weights` was
+            checked again, with new pools and seeds, this claim was, too: both use the same models. On pools
             below 16 memorizing has half of the weight before models are near a mixture.""",
         cost="about 40 min",
         papers_setting="about 15 h",
