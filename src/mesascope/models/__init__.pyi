@@ -74,6 +74,7 @@ from .rules._linear_attention import Additive as Additive
 from .rules._linear_attention import GatedLinearAttention as GatedLinearAttention
 from .rules._linear_attention import NormalizedAdditive as NormalizedAdditive
 from .rules._linear_attention import Retention as Retention
+from .rules._longhorn import DiagonalLonghorn as DiagonalLonghorn
 from .rules._longhorn import Longhorn as Longhorn
 from .rules._mesa_net import MesaNet as MesaNet
 from .rules._rule import Gate as Gate

@@ -127,8 +127,8 @@ class Claim(Generic[S]):
         history: what was tried before, and which seeds were looked at before these.
         cost: estimated time of the full preset on two cores, where it was not run: "about 3 h"; of a claim of one size, why
             the paper's setting cannot be run.
-        papers_setting: what the paper's own setting would take on two cores, where no preset is it: "about 5 h"; or why that is
-            not known.
+        papers_setting: an estimate of what the paper's own setting would take on two cores, where no preset is it: "about
+            5 h"; or why there is none.
     """
 
     id: str

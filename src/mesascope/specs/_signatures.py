@@ -15,16 +15,26 @@ _FIELDS: dict[str, tuple[str, Any]] = {"normalizer": ("rho", Rho)}
 """Parameters with another name or type in specifications: parameter → field and its type."""
 
 
+def _accept(spec: Any) -> None:
+    """Accept all fields."""
+
+
 class Built(Component):
     """A specification whose fields are parameters of the function that builds the object.
 
     Attributes:
         function: the function.
         parameters: field → parameter of the function.
+        refuse: raises `SpecError(…)` for fields that do not fit together; by default accepts all.
     """
 
     function: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, str]]
+    refuse: ClassVar[Callable[[Any], None]] = _accept
+
+    def __post_init__(self) -> None:
+        """Refuse fields that do not fit together."""
+        type(self).refuse(self)
 
     def __reduce__(self) -> Any:
         return _from_registry, (self.family, self.kind, dict(vars(self)))

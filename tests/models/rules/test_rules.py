@@ -11,6 +11,7 @@ import pytest
 from mesascope.models import (
     Additive,
     DeltaNet,
+    DiagonalLonghorn,
     FactoredLinearSelfAttention,
     GatedDeltaNet,
     GatedLinearAttention,
@@ -99,7 +100,7 @@ def rules_and_equations(rng, complex_numbers=False):
     yield "delta-net", *with_gates(equations.delta_net, DeltaNet(gates()), "rate")
     gated = GatedDeltaNet(gates(), gates())
     yield "gated-delta-net", *with_gates(equations.gated_delta_net, gated, "rate", "decay")
-    full, diagonal = Longhorn(gates(3)), Longhorn(gates(3), "diagonal")
+    full, diagonal = Longhorn(gates(3)), DiagonalLonghorn(gates(3))
     yield "longhorn", *with_gates(equations.longhorn, full, "rate")
     yield "diagonal-longhorn", *with_gates(equations.diagonal_longhorn, diagonal, "rate")
     momentum = Titans(gates(), gates(), gates())
@@ -233,15 +234,26 @@ def test_the_last_token_and_gradients(name):
 
 @pytest.mark.parametrize("name", known_kinds("rule"))
 def test_single_precision_stays_finite_and_right_for_thousands_of_tokens(name):
-    layer = of_kind(name)
     stream = draw(np.random.default_rng(6), 4096, 3)
-    exact = np.asarray(layer(stream))
+    exact, single = in_both_precisions(of_kind(name), stream)
+    assert np.isfinite(single).all()
+    if name in ("normalized-linear-attention", "ttt-linear"):
+        return  # denominators come near 0 without positive features; layer normalization of three entries is chaotic
+    # 4096 roundings of 6e-8, which mostly cancel
+    assert abs(single - exact).max() < 1e-4 * abs(exact).max()
+
+
+def test_single_precision_of_inner_models_without_normalization():
+    made = known_kinds("rule")["ttt-linear"](norm=False)
+    layer = MemoryLayer.gaussian(3, made, 2, 0.7, key=jax.random.key(0))
+    exact, single = in_both_precisions(layer, draw(np.random.default_rng(6), 4096, 3))
+    assert abs(single - exact).max() < 1e-4 * abs(exact).max()  # as above
+
+
+def in_both_precisions(layer, stream):
     single = jax.tree.map(lambda x: x.astype(jnp.float32), layer)(stream.astype(np.float32))
     assert single.dtype == jnp.float32
-    error = abs(single - exact).max() / abs(exact).max()
-    # Denominators of attention without positive features come near 0; layer normalization of three entries is chaotic.
-    assert error < (np.inf if name in ("normalized-linear-attention", "ttt-linear") else 1e-4)
-    assert np.isfinite(single).all()
+    return np.asarray(layer(stream)), single
 
 
 def test_mesa_states_of_half_precision_stay_finite():
@@ -251,6 +263,7 @@ def test_mesa_states_of_half_precision_stay_finite():
     stream = draw(np.random.default_rng(7), 4096, 3)
     answers = half(stream.astype(np.float16)).astype(np.float32)
     assert np.isfinite(answers).all()
+    # tokens and gates are rounded by 5e-4; the solution amplifies that by up to the condition of H + Λ, some tens
     assert abs(answers - layer(stream)).max() < 0.1 * abs(layer(stream)).max()
 
 

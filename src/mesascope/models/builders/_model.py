@@ -43,12 +43,7 @@ class BuiltModel(Built, ModelKind):
         seed: seed of the weights; by default that of the run.
     """
 
-    refuse: ClassVar[Callable[[Any], None]]
     seed: int | None
-
-    def __post_init__(self) -> None:
-        """Refuse fields that do not fit together."""
-        type(self).refuse(self)
 
     def build(self, shape: Shape, seed: int) -> SequenceModel | PromptModel:
         """Return the model, drawn with `named_key(seed, "init")`."""
@@ -67,12 +62,8 @@ class BuiltModel(Built, ModelKind):
 _GIVEN = ("dim", "vocabulary", "horizon", "examples", "complex_tokens", "key")
 
 
-def _accept(spec: Any) -> None:
-    """Accept all fields."""
-
-
 def model(
-    name: str, /, reads: Collection[Data], *, refuse: Callable[[Any], None] = _accept, **example: Any
+    name: str, /, reads: Collection[Data], *, refuse: Callable[[Any], None] = Built.refuse, **example: Any
 ) -> Callable[[_F], _F]:
     """Declare a builder of models as a kind whose fields are the parameters of the function.
 

@@ -99,11 +99,6 @@ class RuleKind(Built, family="rule"):
     """
 
     real: ClassVar[bool]
-    refuse: ClassVar[Callable[[Any], None]]
-
-    def __post_init__(self) -> None:
-        """Refuse fields that do not fit together."""
-        type(self).refuse(self)
 
     def build(self, sizes: MemorySizes, scale: float, key: Array) -> MemoryRule:
         """Return the rule, with independent N(0, scale²) weights of its gates."""
@@ -114,16 +109,12 @@ class RuleKind(Built, family="rule"):
 _R = TypeVar("_R", bound=MemoryRule)
 
 
-def _accept(spec: Any) -> None:
-    """Accept all fields."""
-
-
 def rule(
     name: str,
     /,
     *,
     make: str = "gaussian",
-    refuse: Callable[[Any], None] = _accept,
+    refuse: Callable[[Any], None] = Built.refuse,
     **example: Any,
 ) -> Callable[[type[_R]], type[_R]]:
     """Declare a class of rules as a kind whose fields are the parameters of one of its class methods.
