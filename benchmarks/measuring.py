@@ -36,6 +36,11 @@ def interleaved(functions, rounds, warm_up=2):
     return times
 
 
+def smaller_ratio(found, name, one="mesascope"):
+    """How many times as long a program takes as another: by the medians or the minima that were found, whichever is less."""
+    return min(found[by][name] / found[by][one] for by in ("medians", "minima"))
+
+
 def ratio(times, other, one):
     """How many times as long `other` takes as `one`: by medians and by minima, the smaller of the two."""
     by_median = statistics.median(times[other]) / statistics.median(times[one])

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
-from measuring import ALL_CORES, interleaved
+from measuring import ALL_CORES, interleaved, smaller_ratio
 
 import mesascope as ms
 from mesascope.core import named_key
@@ -44,7 +44,7 @@ def test_steps_beside_pytorch(benchmark, bar, run_python, kind, cores):
     benchmark.pedantic(lambda: finished.append(run_python(program, kind, cores)), rounds=1)
     assert finished[-1].status == 0, f"run it to see why: {program} {kind} {cores}"
     found = json.loads(finished[-1].output)
-    ratios = {name: _smaller_ratio(found, name) for name in found["medians"] if name != "mesascope"}
+    ratios = {name: smaller_ratio(found, name) for name in found["medians"] if name != "mesascope"}
     info = benchmark.extra_info
     info.update(found)
     info["seconds"], info["faster"] = found["medians"]["mesascope"], ratios[against]
@@ -52,11 +52,6 @@ def test_steps_beside_pytorch(benchmark, bar, run_python, kind, cores):
         f"{1e3 * found['medians'][name]:.3g} ms {NAMES[name]} ({one:.1f} ×)" for name, one in ratios.items()
     )
     info["detail"] = f"PyTorch {others}; {found['of_matrix_rate']:.0%} of the rate of a large product"
-
-
-def _smaller_ratio(found, name):
-    """By medians or by minima, whichever says less for us."""
-    return min(found[by][name] / found[by]["mesascope"] for by in ("medians", "minima"))
 
 
 def test_pieces(benchmark, bar, monkeypatch):

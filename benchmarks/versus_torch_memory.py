@@ -34,10 +34,6 @@ def applied(matrix, vector):
     return (matrix @ vector[:, :, None])[..., 0]
 
 
-def linear_attention(memory, k, v, gates):
-    return memory + outer(v, k)
-
-
 def gated_linear_attention(memory, k, v, gates):
     return memory * gates[0][:, None] + outer(v, k)
 
@@ -63,7 +59,6 @@ def titans(memory, k, v, gates):
 
 
 WRITE = {
-    "linear-attention": linear_attention,
     "gated-linear-attention": gated_linear_attention,
     "delta-net": delta_net,
     "gated-delta-net": gated_delta_net,
