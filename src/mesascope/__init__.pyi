@@ -76,6 +76,7 @@ from .models import linear_transformer as linear_transformer
 from .models import looped_linear_transformer as looped_linear_transformer
 from .models import mesa_transformer as mesa_transformer
 from .models import multi_head_linear_attention as multi_head_linear_attention
+from .models import preconditioned_linear_transformer as preconditioned_linear_transformer
 from .models import prompt_linear_transformer as prompt_linear_transformer
 from .models import prompt_transformer as prompt_transformer
 from .models import token_transformer as token_transformer

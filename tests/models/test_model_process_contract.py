@@ -51,6 +51,7 @@ from mesascope.models import (
     linear_transformer,
     looped_linear_transformer,
     mesa_transformer,
+    preconditioned_linear_transformer,
     prompt_linear_transformer,
     prompt_transformer,
     token_transformer,
@@ -194,6 +195,9 @@ MODELS = {
     ),
     "looped_linear_transformer": Entry(
         lambda: looped_linear_transformer(D, 2, 1, 1, 0.4, key=key()), PROMPTS
+    ),
+    "preconditioned_linear_transformer": Entry(
+        lambda: preconditioned_linear_transformer(D, 2, 1, 0.4, key=key()), PROMPTS
     ),
     "prompt_transformer": Entry(lambda: prompt_transformer(D, WIDTH, 1, 1, N, key=key()), PROMPTS),
     # prompt models that are put together

@@ -258,7 +258,8 @@ PROMPTS = [
     (
         model("transformer", **SOFTMAX),
         "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
-        "composed, looped-linear-transformer, prompt-linear-transformer, prompt-transformer",
+        "composed, looped-linear-transformer, preconditioned-linear-transformer, prompt-linear-transformer, "
+        "prompt-transformer",
     ),
     (
         model("prompt-linear-transformer", layers=1, context="past"),

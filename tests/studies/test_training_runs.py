@@ -52,6 +52,10 @@ PROMPTS = {
         {"loops": 2},
         {"kind": "nonlinear-regression", "dim": 2, "target": {"kind": "random-features", "features": 3}},
     ),
+    "preconditioned-linear-transformer": (
+        {"layers": 2, "start": [[[0.1, 0.2], [0.0, 0.1]], [[0.3, 0.0], [0.0, 0.3]]]},
+        {"kind": "linear-regression", "dim": 2},
+    ),
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
 CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}

@@ -28,6 +28,7 @@ from ._normalizer import normalizer_inverses as normalizer_inverses
 from ._normalizer import normalizer_values as normalizer_values
 from ._positions import LearnedPositions as LearnedPositions
 from ._positions import SinusoidalPositions as SinusoidalPositions
+from ._preconditioned_linear_attention import PreconditionedLinearAttention as PreconditionedLinearAttention
 from ._prompt_embedding import InterleavedPrompt as InterleavedPrompt
 from ._prompt_embedding import StackedPrompt as StackedPrompt
 from ._prompt_model import PromptModel as PromptModel
@@ -63,6 +64,7 @@ from .builders._linear_transformers import multi_head_linear_attention as multi_
 from .builders._model import ModelKind as ModelKind
 from .builders._model import model as model
 from .builders._model import require_readable as require_readable
+from .builders._preconditioned import preconditioned_linear_transformer as preconditioned_linear_transformer
 from .builders._prompt_transformers import looped_linear_transformer as looped_linear_transformer
 from .builders._prompt_transformers import prompt_linear_transformer as prompt_linear_transformer
 from .builders._softmax_transformers import prompt_transformer as prompt_transformer

@@ -56,7 +56,8 @@ class ExactMoments(Engine):
     Supports linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
     that has six finite moments: planning takes milliseconds for any horizon, and every evaluation is O(d³). Supports one
     layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
-    `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks.
+    `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks. There it also supports
+    `preconditioned_linear_transformer` up to three steps, layers times loops, for inputs with a fixed covariance.
     """
 
     def objective(

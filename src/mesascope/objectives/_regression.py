@@ -34,12 +34,13 @@ from mesascope.models import (
 )
 from mesascope.processes import FewShot, LinearRegression, TaskPool
 
+from ._depth import depth_loss, preconditioned_steps
 from ._engine import Objective
 from ._regression_tasks import Tasks, regression_tasks
 
 
 class RegressionObjective(Objective):
-    """L = Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})² of one layer of linear attention on stacked prompts.
+    """L = Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})² on stacked prompts, of one layer of linear attention or a few preconditioned steps.
 
     Attributes:
         tasks: nodes of Σ and σ², and moments of w.
@@ -55,10 +56,14 @@ class RegressionObjective(Objective):
         """Return the loss, differentiable, with standard error 0.
 
         Raises:
-            TypeError: for a model that is not one layer of linear attention on stacked prompts.
-            ValueError: for a model of another dimension, or if 64-bit mode is off.
+            TypeError: for a model that is neither one layer of linear attention nor preconditioned steps on stacked prompts,
+                or such steps on inputs with a random covariance.
+            ValueError: for a model of another dimension or of more than three steps, or if 64-bit mode is off.
         """
         require_x64("ExactMoments")
+        if (steps := preconditioned_steps(model)) is not None:
+            _check_dim(model, self.dim)
+            return depth_loss(*steps, self.tasks, self.task)
         layer, sign = _checked_layer(model, self.dim)
         pairs = self.task.weights or ((self.task.examples, 1),)
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
@@ -99,17 +104,21 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     )
     if not fits:
         raise TypeError(
-            f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, not for this "
-            f"{type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
+            f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, and for "
+            f"preconditioned_linear_transformer, not for this {type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
         )
-    if model.embedding.dim != dim:
-        raise ValueError(f"model has dim {model.embedding.dim}, the process has dim {dim}; make them equal")
+    _check_dim(model, dim)
     layer = model.network.layers[0]
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(layer)):
         raise TypeError(
             "model: regression prompts are real, but the weights are complex; take their real parts"
         )
     return layer, model.readout.sign
+
+
+def _check_dim(model: Any, dim: int) -> None:
+    if model.embedding.dim != dim:
+        raise ValueError(f"model has dim {model.embedding.dim}, the process has dim {dim}; make them equal")
 
 
 def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
