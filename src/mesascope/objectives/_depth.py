@@ -53,7 +53,7 @@ def preconditioned_steps(model: Any) -> tuple[list[Array], tuple[int, ...]] | No
     if len(order) > MAX_DEPTH:
         raise ValueError(
             f"model: ExactMoments supports at most {MAX_DEPTH} preconditioned steps, layers times loops, not {len(order)}; use "
-            "MonteCarlo ('monte-carlo' in a SPEC), or theory.gatmiry2024.multiple_loss for multiples of Σ⁻¹"
+            "MonteCarlo ('monte-carlo' in a SPEC), or theory.ahn2023.multiples_loss for multiples of Σ⁻¹"
         )
     return [layer.preconditioner for layer in layers], order
 

@@ -6,12 +6,15 @@ is $W^{PV} = P_\ell$, $W^{KQ} = Q_\ell$, a sum over the $n$ examples only and $\
 the last entry of the query token, and $R(w) = \frac1{2n} \sum_i (w^\top x_i - y_i)^2$.
 """
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from ..core import covariance_matrix, finite_reals, integer_at_least
+from ..core import covariance_matrix, exact, finite_number, finite_reals, integer_at_least
 from ._construction import Construction, Matrices, construction
+from ._wishart_moments import mean_of_polynomial
 
 
 @construction("preconditioned", preconditioners=[[[0.1]]])
@@ -110,3 +113,44 @@ def one_layer_loss(preconditioner: Any, covariance: Any, examples: int) -> float
     second = (1 + 1 / n) * sigma @ sigma + np.trace(sigma) / n * sigma
     squared = np.trace(sigma @ a @ second @ a.T)
     return float(squared / 2 - np.trace(sigma @ a @ sigma) + np.trace(sigma) / 2)
+
+
+def multiples_loss(multiples: Sequence[Any], dim: int, examples: int, noise: Any = 0) -> Fraction:
+    r"""Return the population loss of steps with $A_\ell = a_\ell \Sigma^{-1}$ from $w = 0$, exactly, for any number of steps.
+
+    $$\tfrac12 E (\hat y - y)^2 = \tfrac12 E\, \mathrm{tr} \left( p(\hat S)^2 + \tfrac{\sigma^2}n g(\hat S)^2 \hat S \right) +
+    \tfrac{\sigma^2}2, \qquad p(s) = \prod_\ell (1 - a_\ell s), \quad g(s) = \frac{1 - p(s)}s,$$
+
+    for $x_i \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$ and labels $w^\top x_i + \sigma \xi_i$, that of the query included;
+    $n \hat S$ is a Wishart matrix for every $\Sigma$. Numbers are taken as they are: a float is a fraction, too.
+
+    Args:
+        multiples: $a_0, \dots, a_{L-1}$, finite.
+        dim: $d \ge 1$.
+        examples: $n \ge 1$.
+        noise: the standard deviation $\sigma$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range, or no step.
+
+    Source: derived here, for ahn2023, Theorem 3.
+    """
+    if not len(multiples):
+        raise ValueError("multiples must have at least one entry, got none")
+    n, variance = integer_at_least("examples", examples, 1), exact(finite_number("noise", noise)) ** 2
+    zero, left = Fraction(0), [Fraction(1)]
+    for i, multiple in enumerate(multiples):
+        a = exact(finite_number(f"multiples[{i}]", multiple))
+        left = [one - a * before for one, before in zip([*left, zero], [zero, *left], strict=True)]
+    learned = [-c for c in left[1:]]  # g
+    task = mean_of_polynomial(_square(left), dim, n)
+    return (task + variance / n * mean_of_polynomial([0, *_square(learned)], dim, n) + variance) / 2
+
+
+def _square(coefficients: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients of the square of a polynomial."""
+    square = [Fraction(0)] * (2 * len(coefficients) - 1)
+    for i, one in enumerate(coefficients):
+        for j, other in enumerate(coefficients):
+            square[i + j] += one * other
+    return square

@@ -12,14 +12,15 @@ is minimal at $u = 0$ for every $A$ (derived here).
 """
 
 from fractions import Fraction
+from math import comb
 from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least, square_matrix
+from ..core import covariance_matrix, exact, finite_number, finite_reals, integer_at_least, square_matrix
 from ._construction import Construction
-from ._wishart import wishart_mean
+from ._wishart_moments import mean_of_polynomial
 from .zhang2024 import layer
 
 
@@ -132,7 +133,7 @@ def one_loop_minimum(dim: int, examples: int) -> tuple[Fraction, Fraction]:
 def multiple_loss(multiple: float, dim: int, examples: int, loops: int) -> float:
     r"""Return $L(a \Sigma^{-1}, 0) = E \sum_k (1 - a s_k)^{2L}$, with the eigenvalues $s_k$ of $\hat S$, for every $\Sigma$.
 
-    Exact to about 1e-12 of the largest term unless rare spectra dominate the mean: $4L \lesssim n + 60$.
+    Exact up to the rounding of the result, at every depth: the polynomial is summed in rational numbers.
 
     Args:
         multiple: $a$, finite.
@@ -143,10 +144,10 @@ def multiple_loss(multiple: float, dim: int, examples: int, loops: int) -> float
     Raises:
         TypeError, ValueError: numbers out of range.
 
-    Source: derived here, for gatmiry2024; the mean is `wishart_mean`.
+    Source: derived here, for gatmiry2024.
     """
     a, n, count = _numbers(multiple, examples, loops)
-    return wishart_mean(lambda s: (1 - a * s / n) ** (2 * count), dim, n)
+    return float(mean_of_polynomial(_power(a, 2 * count), dim, n))
 
 
 def multiple_slope(multiple: float, dim: int, examples: int, loops: int) -> float:
@@ -157,7 +158,7 @@ def multiple_slope(multiple: float, dim: int, examples: int, loops: int) -> floa
     Arguments, errors and source as in `multiple_loss`.
     """
     a, n, count = _numbers(multiple, examples, loops)
-    return -2 * count * wishart_mean(lambda s: s / n * (1 - a * s / n) ** (2 * count - 1), dim, n)
+    return float(-2 * count * mean_of_polynomial([0, *_power(a, 2 * count - 1)], dim, n))
 
 
 def best_multiple(dim: int, examples: int, loops: int) -> float:
@@ -214,6 +215,11 @@ def _direction(direction: Any, dim: int) -> np.ndarray:
     return u
 
 
-def _numbers(multiple: Any, examples: int, loops: int) -> tuple[float, int, int]:
+def _numbers(multiple: Any, examples: int, loops: int) -> tuple[Fraction, int, int]:
     n, count = integer_at_least("examples", examples, 1), integer_at_least("loops", loops, 1)
-    return float(finite_number("multiple", multiple)), n, count
+    return exact(finite_number("multiple", multiple)), n, count
+
+
+def _power(multiple: Fraction, count: int) -> list[Fraction]:
+    """The coefficients of (1 − a s)^count."""
+    return [comb(count, k) * (-multiple) ** k for k in range(count + 1)]
