@@ -1,22 +1,23 @@
-"""The looped layer as a model, and the best layer on drawn prompts."""
+"""The looped layer as a model, its exact loss at u = 0, and its best weights."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import named_key
-from mesascope.models import Looped, PromptModel
-from mesascope.processes import LinearRegression
+from mesascope.models import LinearAttentionStack, Looped, PreconditionedLinearAttention, PromptModel
+from mesascope.objectives import ExactMoments
+from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Settings
-from .._minimized import Minimum, best_of, minimized
+from .._minimized import Best, Minimum, best_of, minimized
 from .._prompts import construction_stack, prompt_model
 from .._rotations import rotated
 
@@ -49,98 +50,62 @@ def regression(settings: Inputs) -> LinearRegression:
     return LinearRegression(settings.dim, covariance=(sigma + sigma.T) / 2, prior="inverse")
 
 
-def drawn_moments(settings: Inputs, examples: int, prompts: int, name: str) -> np.ndarray:
-    """Ŝ = Σ^{-1/2} S Σ^{-1/2} of drawn prompts, shape (prompts, d, d)."""
-    key = named_key(settings.seed, "moments", name, str(examples))
-    x = np.asarray(regression(settings).sample(key, examples, prompts).x, float)[:, :-1]
-    white = x @ np.linalg.inv(root_of_covariance(settings))
-    return np.asarray(np.einsum("bni,bnj->bij", white, white) / examples)
+@lru_cache(maxsize=32)
+def exact_loss(dim: int, examples: int, loops: int) -> Callable[[Any], tuple[Array, Array]]:
+    """E(ŷ − y)² of up to three loops at u = 0, exactly, and its gradient: functions of M = Σ^{1/2}AΣ^{1/2} for every Σ."""
+    objective = ExactMoments().objective(LinearRegression(dim), FewShot(examples))
+
+    def loss(m: Array) -> Array:
+        stack = LinearAttentionStack([PreconditionedLinearAttention(m)])
+        return 2 * objective(prompt_model(Looped(stack, loops))).value
+
+    return jax.jit(jax.value_and_grad(loss))
 
 
-class Fit(NamedTuple):
-    """The best weights on drawn prompts.
+def minimizer(
+    dim: int, examples: int, loops: int, starts: int, seed: int, *, symmetric: bool = False
+) -> Best:
+    """The M of the least exact loss at u = 0, from random starts; `points` hold the d² entries of M.
 
-    Attributes:
-        matrix: M = Σ^{1/2}AΣ^{1/2}, shape (d, d).
-        direction: v = Σ^{1/2}u, shape (d,).
-        reached: searches that ended at this loss.
-    """
-
-    matrix: np.ndarray
-    direction: np.ndarray
-    reached: int
-
-
-def minimizer(moments: np.ndarray, starts: int, loops: int, seed: int, symmetric: bool = False) -> Fit:
-    """The weights of the least loss on drawn prompts, from random starts.
-
-    On drawn prompts a valley of equally good minimizers, which are rotations of each other, falls into several whose losses
-    differ a little. Those within 1 % count as the same, our choice: a free minimizer has to gain 5 %.
+    Minimizers are rotations of each other, so that losses are compared: those within a millionth count as the same.
 
     Args:
-        moments: Ŝ of the prompts, shape (prompts, d, d).
+        dim: d.
+        examples: n.
+        loops: L, at most 3.
         starts: number of searches.
-        loops: L.
         seed: of the starts.
         symmetric: whether the search is among symmetric M.
 
     Raises:
         UnsettledError: fewer than three searches reach the least loss.
     """
-    dim, flat = moments.shape[1], jnp.asarray(np.moveaxis(moments, 0, -1))
-    best = best_of(
-        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric), range(starts), 0.01
+    return best_of(
+        lambda number: search(dim, examples, loops, [seed, loops, dim, number], symmetric),
+        range(starts),
+        _NEARNESS,
     )
-    m = _part(best.point[: dim * dim].reshape(dim, dim), symmetric)
-    return Fit(m, best.point[dim * dim :], best.reached)
 
 
-def search(moments: Array, loops: int, seed: list[int], symmetric: bool) -> Minimum:
-    """One descent by BFGS from a random start, for Ŝ of shape (d, d, prompts): M and v in one vector, and the loss.
+_NEARNESS = 1e-6  # BFGS stops at slopes of 1e-6, the rounding of losses of 1e-5 leaves 1e-8
 
-    The mean over x_q and w is exact; the logarithm of the loss makes the stopping rule one of relative change.
+
+def search(dim: int, examples: int, loops: int, seed: list[int], symmetric: bool) -> Minimum:
+    """One descent by BFGS from a random start; the logarithm of the loss makes the stopping rule one of relative change.
 
     Raises:
         UnsettledError: BFGS stops where the gradient is not small.
     """
-    dim, rng = len(moments), np.random.default_rng(seed)
-    start = np.concatenate([0.1 * rng.normal(size=dim * dim), 0.3 * rng.normal(size=dim)])
+    loss = exact_loss(dim, examples, loops)
 
     def value(flat: np.ndarray) -> tuple[Any, np.ndarray]:
-        m = _part(flat[: dim * dim].reshape(dim, dim), symmetric)
-        loss, in_m, in_v = _log_loss(m, flat[dim * dim :], moments, loops)
-        return loss, np.concatenate([_part(np.asarray(in_m), symmetric).ravel(), in_v])
+        found, slope = loss(jnp.asarray(_part(flat.reshape(dim, dim), symmetric)))
+        return np.log(found), _part(np.asarray(slope), symmetric).ravel() / float(found)
 
-    found = minimized(value, start, 1e-4, gtol=1e-6, maxiter=1000)
-    return Minimum(found.point, float(np.exp(found.value)))
+    start = 0.1 * np.random.default_rng(seed).normal(size=dim * dim)
+    end = minimized(value, start, 1e-4, gtol=1e-6, maxiter=1000)
+    return Minimum(_part(end.point.reshape(dim, dim), symmetric).ravel(), float(np.exp(end.value)))
 
 
 def _part(m: np.ndarray, symmetric: bool) -> np.ndarray:
     return (m + m.T) / 2 if symmetric else m
-
-
-@partial(jax.jit, static_argnums=3)
-def _log_loss(m: Array, v: Array, moments: Array, loops: int) -> tuple[Array, Array, Array]:
-    """The logarithm of E(‖R^L‖² + ‖(R^L − I)v‖²), R = I − MŜ, its slopes in M and v; twice as fast as by autodiff."""
-    dim, prompts = len(m), moments.shape[-1]
-    identity = jnp.broadcast_to(jnp.eye(dim)[..., None], moments.shape)
-    rest = identity - jnp.tensordot(m, moments, 1)
-    powers = [identity]
-    for _ in range(loops):
-        powers.append(_product(powers[-1], rest))
-    left = powers[loops]
-    moved = jnp.tensordot(v, left - identity, ((0,), (1,)))  # (d, prompts)
-    loss = (jnp.sum(left**2) + jnp.sum(moved**2)) / prompts
-    slope = 2 * (left + moved[:, None] * v[None, :, None]) / prompts  # in R^L
-    total = jnp.zeros_like(moments)
-    for count in reversed(range(loops)):
-        total += _product(slope, jnp.swapaxes(powers[count], 0, 1))
-        slope = _product(jnp.swapaxes(rest, 0, 1), slope)
-    in_m = -jnp.einsum("ijp,kjp->ik", total, moments)
-    in_v = 2 * jnp.einsum("ip,ijp->j", moved, left - identity) / prompts
-    return jnp.log(loss), in_m / loss, in_v / loss
-
-
-def _product(a: Array, b: Array) -> Array:
-    """Matrix products prompt by prompt, (d, d, prompts), as sums over whole rows."""
-    return sum((a[:, j, None] * b[None, j] for j in range(len(a))), jnp.zeros_like(b))
