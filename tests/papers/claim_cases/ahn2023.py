@@ -126,6 +126,12 @@ def another_prior(patch):
     patch.setattr(_critical, "_loss", wrong)
 
 
+def of_one_example_more(patch):
+    """The spectral moments are those of one more example."""
+    right = theory.spectral_moments
+    patch.setattr(theory, "spectral_moments", lambda most, d, n: right(most, d, n + 1))
+
+
 CASES = {
     "ahn2023/lemma-1": Case(SMALL, MORE, traced=False),
     "ahn2023/input-updates": Case(SMALL, MORE, traced=False),
@@ -148,6 +154,9 @@ CASES = {
     ),
     "ahn2023/critical-points": Case(
         {"cases": {"still": [[2, 2, 2]], "moves": [[2, 2, 2]]}}, another_prior, traced=False
+    ),
+    "ahn2023/critical-points-proved": Case(
+        {"eigenvalues": [1.0, 0.25], "examples": 6, "layers": [2]}, of_one_example_more, traced=False
     ),
     "ahn2023/theorem-3": Case(
         {**DEEP, "rate": 0.05, "steps": 2000}, milder_covariance, stuck=one_search, traced=False

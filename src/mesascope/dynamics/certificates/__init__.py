@@ -10,6 +10,8 @@ from ._exact_point import prove_exactly as prove_exactly
 from ._inertia import Inertia as Inertia
 from ._isolated_point import prove_isolated as prove_isolated
 from ._krawczyk import NotProvedError as NotProvedError
+from ._krawczyk import Smooth as Smooth
+from ._minimum import prove_minimum as prove_minimum
 from ._question import Proved as Proved
 from ._question import Question as Question
 from ._question import diagonal_places as diagonal_places

@@ -22,11 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from flint import arb, arb_mat
-
-from mesascope.objectives import LossPolynomial
 
 from ._balls import as_fmpq, ball, column, exact_inverse, midpoint, upper, weighted_row_sums
 from ._decimals import above
@@ -44,6 +42,19 @@ class NotProvedError(ValueError):
         self.field = field
 
 
+class Smooth(Protocol):
+    """A function whose value and derivatives have enclosures: of balls, balls."""
+
+    def value(self, theta: Sequence[Any]) -> Any:
+        """L(θ)."""
+
+    def gradient(self, theta: Sequence[Any]) -> list[Any]:
+        """∇L(θ)."""
+
+    def hessian(self, theta: Sequence[Any]) -> list[list[Any]]:
+        """∇²L(θ)."""
+
+
 @dataclass(frozen=True)
 class Slice:
     """The critical points that are looked for.
@@ -54,7 +65,7 @@ class Slice:
         scalings: the v of every scaling, at the free places.
     """
 
-    loss: LossPolynomial
+    loss: Smooth
     free: tuple[int, ...]
     scalings: tuple[tuple[int, ...], ...]
 

@@ -6,5 +6,6 @@ from ._differences import DIFFERENCES as DIFFERENCES
 from ._identities import CLAIMS as _IDENTITIES
 from ._one_layer import CLAIMS as _ONE_LAYER
 from ._printed import CLAIMS as _PRINTED
+from ._proved import CLAIMS as _PROVED
 
-CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_CRITICAL, *_DEEP, *_PRINTED)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_CRITICAL, *_PROVED, *_DEEP, *_PRINTED)

@@ -241,8 +241,8 @@ CLAIMS = (
         criterion=(
             f"{_STARTS} "
             "With 80 examples a thousandth must be gained, a thousand times what the searches leave, and every minimizer found "
-            "have an antisymmetric part of 0.05 in operator norm. The least loss of symmetric ones must be that of the best multiple, "
-            "which is summed in rational numbers, to a millionth, where descent stops."
+            "have an antisymmetric part of 0.05 in operator norm. The least loss of symmetric ones must be that of the best "
+            "multiple, which is summed in rational numbers, to a millionth, where descent stops."
         ),
         history=(
             "Earlier versions minimized for three loops on drawn prompts and compared losses on fresh ones: loss ratio 0.906, "
