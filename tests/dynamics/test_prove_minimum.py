@@ -16,15 +16,15 @@ class Well:
 
     def value(self, theta):
         x, y = theta
-        return (x**2 - 2) ** 2 + self.sign * y**2
+        return (x * x - 2) * (x * x - 2) + self.sign * y * y
 
     def gradient(self, theta):
         x, y = theta
-        return [4 * x * (x**2 - 2), 2 * self.sign * y]
+        return [4 * x * (x * x - 2), 2 * self.sign * y]
 
     def hessian(self, theta):
         x, _ = theta
-        return [[12 * x**2 - 8, 0 * x], [0 * x, 2 * self.sign + 0 * x]]
+        return [[12 * x * x - 8, 0 * x], [0 * x, 2 * self.sign + 0 * x]]
 
 
 def test_the_centre_is_a_root_to_all_its_digits():

@@ -98,7 +98,8 @@ class MultiplesLoss:
 
     def in_floats(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient in double precision."""
-        return float(self.value(theta)), np.array(self.gradient(theta), float)
+        point = theta.tolist()
+        return float(self.value(point)), np.array(self.gradient(point), float)
 
     def _mean(self, coefficients: Sequence[Any], power: int) -> Any:
         """E tr Ŝ^power f(Ŝ) for f(s) = Σ_k coefficients_k s^k."""
