@@ -24,7 +24,7 @@ from ._common import PAPER, Inputs, data
 def _proved(settings: _Proved) -> Finding:
     """A minimum among multiples, proved, and the whole gradient there, from another derivation of the loss."""
     dim, examples = len(settings.eigenvalues), settings.examples
-    centres: dict[str, list[str]] = {}
+    centres: dict[str, tuple[Fraction, ...]] = {}
     slopes: dict[str, float] = {}
     for layers in settings.layers:
         loss = MultiplesLoss(tuple(theory.spectral_moments(2 * layers, dim, examples)))
@@ -34,7 +34,7 @@ def _proved(settings: _Proved) -> Finding:
             centre = prove_minimum(loss, near.tolist(), settings.digits)
         except NotProvedError as error:
             raise UnsettledError(f"not proved: {error}") from None
-        centres[f"{layers}"] = [f"{float(one):.12g}" for one in centre]
+        centres[f"{layers}"] = centre
         slopes[f"{layers}"] = _whole_gradient(settings, np.array(centre, float))
     parts = {
         "a minimum among multiples": verdict_if(len(centres) == len(settings.layers)),
@@ -46,7 +46,8 @@ def _proved(settings: _Proved) -> Finding:
         settings.tolerance,
         parts,
         {
-            "multiples": centres,
+            "multiples": {layers: [float(one) for one in centre] for layers, centre in centres.items()},
+            "centres": {layers: list(map(str, centre)) for layers, centre in centres.items()},
             "within": f"1e-{settings.digits}",
             "meaning": "a_i of A_i = a_i Σ⁻¹; largest entry of the gradient, relative to the same a percent away",
         },
