@@ -86,9 +86,9 @@ INSIGHTS = (
     ),
     Insight(
         "gatmiry2024/minimizer-is-not-symmetric",
-        """One matrix, looped three times and fitted to regression prompts, is reported to be close to the inverse covariance.
-            With whitened inputs the best matrix is not symmetric: an antisymmetric part lowers the loss by a tenth, because its
-            complex eigenvalues act as different step sizes would.""",
+        """One matrix, looped two or three times and fitted to regression prompts, is reported to be close to the inverse
+            covariance. With whitened inputs and enough examples the best matrix is not symmetric: an antisymmetric part lowers
+            the loss of three loops by a tenth, because its complex eigenvalues act as different step sizes would.""",
         r"A \approx a I + K, \qquad K^\top = -K, \qquad \text{eigenvalues } a \pm i s",
         "minimizer-is-not-symmetric",
     ),

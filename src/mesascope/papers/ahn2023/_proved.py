@@ -132,8 +132,8 @@ CLAIMS = (
         id=f"{PAPER}/critical-points-proved",
         title="Multiples of Σ⁻¹ where the whole gradient vanishes, proved",
         statement=(
-            "For two and three layers and every Σ there are A_i = a_i Σ⁻¹, minima among multiples, where the gradient of the "
-            "expected loss by all entries of all A_i is zero; d = 5, n = 20."
+            "For every Σ there are A_i = a_i Σ⁻¹, minima among multiples, where the gradient of the expected loss by all "
+            "entries of the A_i of all layers is zero."
         ),
         source="ahn2023, Theorem 3",
         origin="paper",
@@ -141,11 +141,11 @@ CLAIMS = (
         settings=presets(_Proved()),
         check=_proved,
         criterion=(
-            "The loss of multiples has rational coefficients, moments of a Wishart matrix. By the test of Krawczyk, with "
-            "balls, it has exactly one critical point within 1e-20 of the a found, and its curvatures are positive. The loss "
-            "does not change when all Σ^{1/2}A_iΣ^{1/2} are rotated: at multiples the gradient by each is a multiple of "
-            "I, 0 with its trace. As a check of both derivations the gradient by all entries, from the pairings of inputs, has "
-            "to be below 1e-7 of its value a percent away, for the authors' Σ."
+            "For two and three layers, d = 5, n = 20: the loss of multiples has rational coefficients, moments of a Wishart "
+            "matrix. By the test of Krawczyk, with balls, it has exactly one critical point within 1e-20 of the a found, and "
+            "its curvatures are positive. The loss does not change when all Σ^{1/2}A_iΣ^{1/2} are rotated: at multiples the "
+            "gradient by each is a multiple of I, 0 with its trace. As a check of both derivations the gradient by all "
+            "entries, from the pairings of inputs, has to be below 1e-7 of its value a percent away, for the authors' Σ."
         ),
     ),
 )
