@@ -132,6 +132,15 @@ REFUSED = {
     "engine: model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer": {
         "model": {"kind": "prompt-linear-transformer", "layers": 2}
     },
+    "engine: model: ExactMoments supports at most 3 preconditioned steps, layers times loops, not 4; use MonteCarlo": {
+        "model": {"kind": "preconditioned-linear-transformer", "layers": 2, "loops": 2}
+    },
+    "model.start: has 1 matrices, but layers is 2; make them equal": {
+        "model": {"kind": "preconditioned-linear-transformer", "layers": 2, "start": [[[1, 0], [0, 1]]]}
+    },
+    "model.start: must be 1 matrices of shape (2, 2), one for each layer": {
+        "model": {"kind": "preconditioned-linear-transformer", "layers": 1, "start": [[[1]]]}
+    },
     "test_process: draws prompts of dimension 3, but the model reads prompts of dimension 2": {
         "test_process": {**NEW, "dim": 3}
     },

@@ -23,6 +23,20 @@ def test_one_example_is_a_chi_squared_variable(order):
     assert wishart_moment(order, 6, 1) == prod(6 + 2 * k for k in range(order))
 
 
+def test_losses_tend_to_the_marchenko_pastur_law_as_one_over_the_dimension():
+    """Moments per dimension tend to Σ_r c^r C(k, r) C(k − 1, r)/(r + 1), c = d/n, and so does the loss of three steps."""
+    a, c, steps = Fraction(1, 2), Fraction(1, 3), 3
+
+    def limit(k):
+        return sum(c**r * comb(k, r) * comb(k - 1, r) / Fraction(r + 1) for r in range(k)) if k else 1
+
+    expected = sum(comb(2 * steps, k) * (-a) ** k * limit(k) for k in range(2 * steps + 1))
+    gaps = [
+        2 * ahn2023.multiples_loss([a] * steps, d, 3 * d) / d - expected for d in (100, 200)
+    ]  # rational numbers
+    assert float(gaps[1] / gaps[0]) == pytest.approx(0.5, rel=0.02)  # the next order is 1/d²
+
+
 def test_dimension_and_examples_can_be_exchanged():
     assert wishart_moment(7, 3, 11) == wishart_moment(7, 11, 3)
 
