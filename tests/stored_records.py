@@ -142,15 +142,16 @@ def store(path, name="grid", failed=()):
     for a in range(3):
         for law in range(2):
             place = (a, law)
-            points.append(StudyPoint(run=_finish(folders, place, place in failed), place=place))
-    _finish(folders, (9, 9), False)
+            points.append(StudyPoint(run=finish(folders, place, place in failed), place=place))
+    finish(folders, (9, 9))
     with open_store(path) as opened:
         record = StudyRecord(name=name, kind="flow", spec={"name": name}, axes=axes, points=tuple(points))
         opened.write_study(record)
     return Path(path)
 
 
-def _finish(folders, place, failed):
+def finish(folders, place, failed=False):
+    """Write the run at a place, done or failed; give its id."""
     run = run_id(place)
     plan = PlannedRun(id=run, kind="flow", spec={"dim": 2, "place": list(place)}, code="c")
     folders.plan(plan)

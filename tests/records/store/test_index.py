@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import re
 import shutil
 import sqlite3
 import warnings
@@ -226,6 +227,26 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
                 assert store.reindex() == len(runs)
         with open_store(folders.root) as store:
             assert store.rows() == rows and store.verify() == []
+
+
+def test_a_copy_of_a_value_in_a_search_tree_of_the_index_is_never_shown(folders, made):
+    """SQLite reads `ended` and `id` from its trees, where a disk may rot them, and not from the rows that have sums."""
+    made.compute(folders, 1)
+    with open_store(folders.root) as store:
+        (row,) = store.rows()
+    file = folders.root / "index.sqlite"
+    whole = file.read_bytes()
+    for value in (row.id, row.ended):
+        places = [found.start() for found in re.finditer(re.escape(value).encode(), whole)]
+        assert len(places) > 2  # the row, and two trees
+        for place in places:
+            rotten = bytearray(whole)
+            rotten[place + 3] ^= 1
+            file.write_bytes(rotten)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "index .* it is built again")
+                with open_store(folders.root) as store:
+                    assert store.rows() == store.rows(["status=done"]) == [row]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,15 @@ def check(engine: Engine) -> None:
     """
     if engine.dialect.name == "sqlite":
         with reading(engine) as connection:
-            said = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
-        if said != "ok":
-            raise damaged(engine.url, " ".join(said.split()))
+            refuse_damage(connection, "1")
+
+
+def refuse_damage(connection: Connection, what: str) -> None:
+    """Let SQLite check a table with its search trees, or the whole file up to a number of faults.
+
+    Raises:
+        DamagedIndexError: it is damaged.
+    """
+    said = str(connection.exec_driver_sql(f"PRAGMA integrity_check({what})").scalar())
+    if said != "ok":
+        raise damaged(connection.engine.url, " ".join(said.split()))

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Table, func, select, true
 
-from ._engine import reading
+from ._engine import reading, refuse_damage
 from ._schema import POINTS, RUNS, STUDIES, TALLY
 from ._urls import damaged
 
@@ -33,13 +33,14 @@ def counted(connection: Connection, table: Table, rows: ColumnElement[bool]) -> 
 
 @contextmanager
 def checked(engine: Engine) -> Iterator[Connection]:
-    """A transaction that reads an index of which every row is what was written.
+    """A transaction that reads an index of which every row, and every entry of a search tree, is what was written.
 
-    Files that have the times and sizes that they had at the last check of this engine are not checked again.
+    SQLite answers from its trees where they have the columns: it compares them with the rows first. Files that have the times
+    and sizes that they had at the last check of this engine are not checked again.
 
     Raises:
-        DamagedIndexError: a row was changed, added or removed by something else. PostgreSQL, whose server decides who may do
-            so, is not checked.
+        DamagedIndexError: a row was changed, added or removed by something else, or a tree differs. PostgreSQL, whose
+            server decides who may do so, is not checked.
     """
     files = _files(engine)  # before the transaction begins: what is written after it shows at the next check
     with reading(engine) as connection:
@@ -47,6 +48,8 @@ def checked(engine: Engine) -> Iterator[Connection]:
             kept = {name: (rows, total) for name, rows, total in connection.execute(select(TALLY))}
             if kept != {table.name: _tally(connection, table, true()) for table in _COUNTED}:
                 raise damaged(engine.url, "its rows are not those that were written")
+            for table in _COUNTED:
+                refuse_damage(connection, table.name)
             _checked[engine] = files
         yield connection
 
