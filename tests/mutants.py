@@ -129,6 +129,17 @@ def changed_json(random, content, others):
     return json.dumps(changed(random, json.loads(content))).encode()
 
 
+def changed_tensors(random, content, others):
+    """A file of safetensors with another header of its length, or other bytes behind it."""
+    size = int.from_bytes(content[:8], "little")
+    header, arrays = content[8 : 8 + size], content[8 + size :]
+    if random.random() < 0.7:
+        header = changed_json(random, header, others)
+    else:
+        arrays = damaged(random, arrays, [arrays])
+    return len(header).to_bytes(8, "little") + header + arrays
+
+
 def changed_lines(random, content, others):
     """A file with a JSON value in every line, with other values in one of them."""
     lines = content.splitlines()

@@ -5,7 +5,8 @@ again, or that has none, may also be read as another valid file; whoever can wri
 lost: a traceback, a wait, and above all another content under an old checksum.
 
 `MESASCOPE_MUTANTS` is the number of mutants, `MESASCOPE_SEED` another seed. From 5000 on the figures go into `mutations.json`,
-of which docs/store.md has the table. What is written for other programs (CSV, Parquet, safetensors, MLflow, PDF) is never read.
+of which docs/store.md has the table. What is written for other programs (CSV, Parquet, MLflow, PDF) is never read, nor are the
+contexts of a benchmark and the arrays beside an identification along training.
 """
 
 import json
@@ -19,15 +20,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from safetensors.numpy import save
 
 import mutants
 import stored_records as stored
+from mesascope.benchmark import Answer, Answers, Benchmark, Manifest, read_json, score
+from mesascope.benchmark._files import KEY, MANIFEST, Key, digest, write_json
 from mesascope.cli import main
 from mesascope.dynamics import load_model, save_model
 from mesascope.dynamics._run_folder import RunFolder
@@ -46,6 +51,7 @@ from mesascope.records import (
     StudyRecord,
     folder_lock,
     open_store,
+    read_along,
     read_identification,
 )
 from mesascope.records._folder_lock import _holder
@@ -110,6 +116,11 @@ def arrays_text(tree: Any) -> str:
     return repr([np.asarray(leaf).tolist() for leaf in jax.tree.leaves(tree)])
 
 
+def report(path: Path) -> tuple[str, ...]:
+    """The command that writes the report of what lies there."""
+    return "report", str(path), "--out", f"{path}.html"
+
+
 # Records
 
 
@@ -117,9 +128,7 @@ def claim(tmp):
     folder = stored.run_directory(tmp / "run", stored.claim(), stored.claim("zheng2024/other", seconds=2.0))
     run, name = RunDirectory(folder), "zheng2024/theorem-4.1"
     file = folder / f"claims/{name}.json"
-    return Kind(
-        file, lambda: text(run.read_claim(name)), mutants.resealed_record, command=("report", str(file))
-    )
+    return Kind(file, lambda: text(run.read_claim(name)), mutants.resealed_record, command=report(file))
 
 
 def figure(tmp):
@@ -127,9 +136,7 @@ def figure(tmp):
     figures = {name: stored.curves_figure(), "zheng2024/map": stored.map_figure()}
     folder = stored.run_directory(tmp / "run", stored.claim(), figures=figures)
     run, file = RunDirectory(folder), folder / f"figures/{name}.json"
-    return Kind(
-        file, lambda: text(run.read_figure(name)), mutants.resealed_record, command=("report", str(folder))
-    )
+    return Kind(file, lambda: text(run.read_figure(name)), mutants.resealed_record, command=report(folder))
 
 
 def data(tmp):
@@ -146,15 +153,100 @@ def data(tmp):
 
 def identification(tmp):
     file = stored.identification(tmp) / "identification.json"
-    return Kind(
-        file, lambda: text(read_identification(file)), mutants.resealed_record, command=("report", str(file))
-    )
+    return Kind(file, lambda: text(read_identification(file)), mutants.resealed_record, command=report(file))
 
 
 def certificate(tmp):
     file = stored.certificate(tmp / "c.json")
+    return Kind(file, lambda: text(CertificateFile(file).record), mutants.changed_json, False, report(file))
+
+
+def along(tmp):
+    file = stored.along(tmp) / "along.json"
+    return Kind(file, lambda: text(read_along(file)), mutants.resealed_record, command=report(file))
+
+
+# A benchmark
+
+
+def _benchmark(tmp):
+    """A benchmark of a network and a mixture, as `write_benchmark` leaves it, without contexts."""
+    folder = tmp / "benchmark"
+    (folder / "models").mkdir(parents=True)
+    file = folder / "models/0000.safetensors"
+    file.write_bytes(
+        save({name: np.full((2, 1, 3, 3), 0.1) for name in ("w_kq", "w_pv", "usual/predictions")})
+    )
+    parts = [
+        {"learner": "ridge", "hyperparameters": {"penalty": 0.5}},
+        {"learner": "gradient-descent", "hyperparameters": {"step_size": 0.3, "steps": 2}},
+    ]
+    models = {
+        "0000": {"kind": "network", "architecture": "prompt-attention"},
+        "0001": {"kind": "mixture", "parts": parts, "weights": [0.4, 0.6]},
+    }
+    truth = {
+        "learners": [one["learner"] for one in parts],
+        "hyperparameters": {one["learner"]: one["hyperparameters"] for one in parts},
+        "weights": {"ridge": 0.4, "gradient-descent": 0.6},
+    }
+    entry = {"group": "mixture", "noise": 0.0, "truth": truth}
+    key = Key.model_validate({"models": {name: entry | {"model": one} for name, one in models.items()}})
+    write_json(folder / KEY, key)
+    usual = {"process": TRAIN["process"], "task": {"kind": "few-shot", "examples": 3}}
+    data = {"prompts": {"file": "data/prompts.safetensors", "sha256": "0", "settings": {"usual": usual}}}
+    one = {"file": "models/0000.safetensors", "sha256": digest(file), "data": "prompts"}
+    facts = {"seed": 0, "draws": 1, "key": digest(folder / KEY), "provenance": stored.FROM}
+    manifest = Manifest.model_validate({"data": data, "models": dict.fromkeys(models, one), **facts})
+    write_json(folder / MANIFEST, manifest)
+    return folder
+
+
+def _models(folder, **digests):
+    """What a benchmark says of its models, whose manifest has these digests."""
+    if digests:
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_text())
+        files = {name: one.model_copy(update=digests) for name, one in manifest.models.items()}
+        update = {"models": files, "key": digest(folder / KEY)}
+        write_json(folder / MANIFEST, manifest.model_copy(update=update))
+    found = Benchmark(folder)
+    networks = [one for one in map(found.model, found.names) if isinstance(one, eqx.Module)]
+    return text([found.manifest.data, found.key, arrays_text(networks)])
+
+
+def benchmark_manifest(tmp):
+    folder = _benchmark(tmp)
+    return Kind(folder / MANIFEST, lambda: _models(folder), mutants.changed_json, False)
+
+
+def benchmark_key(tmp):
+    folder = _benchmark(tmp)
+    file = folder / "models/0000.safetensors"
+    return Kind(folder / KEY, lambda: _models(folder, sha256=digest(file)), mutants.changed_json, False)
+
+
+def benchmark_weights(tmp):
+    folder = _benchmark(tmp)
+    file = folder / "models/0000.safetensors"
+    return Kind(file, lambda: _models(folder, sha256=digest(file)), mutants.changed_tensors, False)
+
+
+def benchmark_answers(tmp):
+    folder, file = _benchmark(tmp), tmp / "answers.json"
+    found = Benchmark(folder)
+    (truth, _), names = (entry.truth for entry in found.key.models.values()), found.names
+    weights = {name: (weight, 0.0, 1.0) for name, weight in truth.weights.items()}
+    answer = Answer(verdict="mixture", **truth.model_dump(exclude={"weights"}), weights=weights)
+    write_json(
+        file,
+        Answers(method="mine", benchmark=found.id, answers=dict.fromkeys(names, answer), provenance=None),
+    )
     return Kind(
-        file, lambda: text(CertificateFile(file).record), mutants.changed_json, False, ("report", str(file))
+        file,
+        lambda: text(score(found, read_json(file, Answers))),
+        mutants.changed_json,
+        False,
+        ("benchmark", "score", str(folder), str(file)),
     )
 
 
@@ -283,7 +375,7 @@ def checkpoint(tmp):
         return text((step, arrays_text(found), log))
 
     others = ((tmp / "run/step-000000001.checkpoint").read_bytes(),)
-    return Kind(file, read, mutants.resealed_checkpoint, True, ("report", str(tmp / "run")), others)
+    return Kind(file, read, mutants.resealed_checkpoint, True, report(tmp / "run"), others)
 
 
 def row(tmp):
@@ -373,9 +465,11 @@ def samples(ending):
     return make
 
 
-_STORED = (claim, figure, data, identification, certificate, run, planned, trajectory, study, store, index)
-_OTHERS = (attempts, driver, lock, weights, checkpoint, row)
-KINDS = {one.__name__: one for one in (*_STORED, *_OTHERS)}
+_RECORDS = (claim, figure, data, identification, along, certificate)
+_BENCHMARK = (benchmark_manifest, benchmark_key, benchmark_weights, benchmark_answers)
+_STORED = (run, planned, trajectory, study, store, index, attempts, driver, lock)
+_TRAINED = (weights, checkpoint, row)
+KINDS = {one.__name__.replace("_", " "): one for one in (*_RECORDS, *_BENCHMARK, *_STORED, *_TRAINED)}
 KINDS |= {f"{name}.{ending}": _spec(name, ending) for name in SPECS for ending in ("toml", "json")}
 KINDS |= {f"samples.{ending}": samples(ending) for ending in ("npy", "csv")}
 EACH = -(-MUTANTS // len(KINDS))
@@ -420,11 +514,11 @@ def ended(kind: Kind, original: str, forged: bool) -> tuple[str, str]:
     )
 
 
-def command_lost(kind: Kind, end: str, forged: bool, capsys: Any, tmp: Path) -> str:
+def command_lost(kind: Kind, end: str, forged: bool, capsys: Any) -> str:
     """Why the end of the command does not fit that of the reader; "" if it does. It may read a part of a forged file only."""
     signal.setitimer(signal.ITIMER_REAL, 6 * SECONDS)
     try:
-        status = main([*kind.command, "--out", str(tmp / "report.html")])
+        status = main(kind.command)
     except (Exception, Hang) as error:
         return f"{' '.join(kind.command)}: {error!r:.300}"
     finally:
@@ -453,7 +547,7 @@ def test_mutants_are_read_as_before_or_refused(tmp_path, capsys, name):
         kind.file.write_bytes(mutant)
         end, why = ended(kind, original, forged)
         if not why and kind.command and number % COMMAND_EVERY < 2:
-            why = command_lost(kind, end, forged, capsys, tmp_path)
+            why = command_lost(kind, end, forged, capsys)
         counts["tried"] += 1
         counts["lost" if why else end] += 1
         if why:

@@ -10,10 +10,23 @@ import numpy as np
 from mesascope.core import Clock, Progress, forget_programs, require_x64
 from mesascope.probes import Predictor
 from mesascope.records import provenance
+from mesascope.specs import error_path
 
 from ._cases import predictor
 from ._data import USUAL, Setting
-from ._files import KEY, MANIFEST, Answer, Answers, Key, Manifest, digest, inside, read_json, write_json
+from ._files import (
+    KEY,
+    MANIFEST,
+    Answer,
+    Answers,
+    Key,
+    Manifest,
+    digest,
+    inside,
+    read_arrays,
+    read_json,
+    write_json,
+)
 
 Method = Callable[[Predictor, Setting], Answer]
 """What identifies a model: it may call the model on any contexts, and draw some from the process."""
@@ -59,20 +72,17 @@ class Benchmark:
         """Return a model as a function of contexts.
 
         Raises:
-            ValueError: its file was changed.
+            ValueError: its file was changed or is none of weights, or the key describes no model of its data.
         """
         entry = self.key.models[name]
         weights = {} if entry.model.kind != "network" else self._weights(name)
-        return predictor(entry.model, self.setting(name), entry.noise, weights)
+        with error_path("models", name, file=str(self.folder / KEY)):
+            return predictor(entry.model, self.setting(name), entry.noise, weights)
 
     def _weights(self, name: str) -> dict[str, np.ndarray]:
-        from safetensors.numpy import load_file
-
         one = self.manifest.models[name]
-        path = inside(self.folder, one.file)
-        if digest(path) != one.sha256:
-            raise ValueError(f"{path} was changed after it was written; get the benchmark again")
-        return {name: array for name, array in load_file(path).items() if "/" not in name}
+        arrays = read_arrays(inside(self.folder, one.file), one.sha256)
+        return {name: array for name, array in arrays.items() if "/" not in name}
 
     def answer(
         self,

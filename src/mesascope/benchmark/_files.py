@@ -6,15 +6,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from mesascope.records import PlainMapping, Provenance, parse_json, read_bytes, write_text
-from mesascope.specs import first_error
+from mesascope.specs import SpecError, first_error, one_line, show
 
 from ._cases import Group, Truth
-from ._data import Setting
+from ._data import USUAL, Setting
 from ._models import AnyModel
 
 MANIFEST = "manifest.json"
@@ -69,9 +70,18 @@ class Manifest(BaseModel, frozen=True, extra="forbid"):
     seed: int
     draws: int
     data: dict[str, DataFile]
-    models: dict[str, ModelFile]
+    models: Annotated[dict[str, ModelFile], Field(min_length=1)]
     key: str
     provenance: Provenance
+
+    @model_validator(mode="after")
+    def _every_model_has_usual_data(self) -> Self:
+        for name, one in self.models.items():
+            if one.data not in self.data or USUAL not in self.data[one.data].settings:
+                raise SpecError(
+                    f"must name data with the setting {USUAL!r}, got {show(one.data)}", "models", name, "data"
+                )
+        return self
 
 
 class KeyEntry(BaseModel, frozen=True, extra="forbid"):
@@ -164,6 +174,33 @@ def write_json(path: Path, content: BaseModel) -> None:
         RecordError: it cannot be written.
     """
     write_text(path, json.dumps(content.model_dump(mode="json"), indent=1, allow_nan=False) + "\n")
+
+
+def read_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
+    """Read a file of arrays.
+
+    Raises:
+        ValueError: it cannot be read, does not have this digest, or holds no arrays.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = read_bytes(path)
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}; get the benchmark again") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path} was changed after it was written; get the benchmark again")
+    try:
+        return load(content)
+    except (
+        SafetensorError,
+        KeyError,
+        ValueError,
+    ) as error:  # the last two: of a type or a shape that numpy does not have
+        raise ValueError(
+            f"{path} holds no arrays ({one_line(str(error))}); get the benchmark again"
+        ) from error
 
 
 def digest(path: Path) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from mesascope.learners import Learner, predictions, prompt_examples, sequence_examples
 from mesascope.models import (
@@ -22,12 +22,19 @@ from mesascope.models import (
 )
 from mesascope.probes import EveryPosition
 from mesascope.records import PlainMapping
-from mesascope.specs import known_kinds
+from mesascope.specs import SpecError, error_path, known_kinds, unknown
 
+from ._data import outputs
 from ._decoys import DECOYS
 
 Arrays = Mapping[str, np.ndarray]
 Architecture = Literal["prompt-attention", "token-attention", "mesa-layer"]
+
+
+def _known_decoy(name: str) -> str:
+    if name not in DECOYS:
+        raise ValueError(unknown("decoy", name, tuple(DECOYS)))
+    return name
 
 
 class LearnerModel(BaseModel, frozen=True, extra="forbid"):
@@ -57,8 +64,16 @@ class MixtureModel(BaseModel, frozen=True, extra="forbid"):
     """
 
     kind: Literal["mixture"] = "mixture"
-    parts: tuple[LearnerModel, ...]
+    parts: Annotated[tuple[LearnerModel, ...], Field(min_length=1)]
     weights: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _one_weight_a_part(self) -> Self:
+        if len(self.weights) != len(self.parts):
+            raise SpecError(
+                f"must be {len(self.parts)} weights, one a part, got {len(self.weights)}", "weights"
+            )
+        return self
 
     def predictor(self, process: Any, weights: Arrays) -> EveryPosition:
         """Return the model."""
@@ -79,7 +94,7 @@ class DecoyModel(BaseModel, frozen=True, extra="forbid"):
     """
 
     kind: Literal["decoy"] = "decoy"
-    name: str
+    name: Annotated[str, AfterValidator(_known_decoy)]
 
     def predictor(self, process: Any, weights: Arrays) -> EveryPosition:
         """Return the model."""
@@ -108,8 +123,14 @@ class NetworkModel(BaseModel, frozen=True, extra="forbid"):
     architecture: Architecture
 
     def predictor(self, process: Any, weights: Arrays) -> Any:
-        """Return the model."""
-        return _ARCHITECTURES[self.architecture](**weights)
+        """Return the model.
+
+        Raises:
+            ValueError: the weights do not have these names and shapes, or are not finite numbers in double precision.
+        """
+        architecture = _ARCHITECTURES[self.architecture]
+        _refuse_other_weights(weights, architecture, outputs(process)[0])
+        return architecture.build(**weights)
 
 
 AnyModel = Annotated[LearnerModel | MixtureModel | DecoyModel | NetworkModel, Field(discriminator="kind")]
@@ -185,7 +206,8 @@ def not_fitted(kind: type[Learner], process: Any) -> dict[str, Any]:
 
 
 def _answers(learner: Learner, process: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-    found = predictions(learner, *_in_context(process, arrays))
+    with error_path(type(learner).__name__):  # hyperparameters that do not fit the process
+        found = predictions(learner, *_in_context(process, arrays))
     return _as_model(process, np.asarray(found))
 
 
@@ -217,8 +239,42 @@ def _mesa_layer(regularization: np.ndarray, **factors: np.ndarray) -> EveryPosit
     return _AtEveryPosition(every)
 
 
-_ARCHITECTURES: dict[str, Callable[..., Any]] = {
-    "prompt-attention": _prompt_attention,
-    "token-attention": lambda w_kq, w_pv: LinearAttention(w_kq=w_kq, w_pv=w_pv),
-    "mesa-layer": _mesa_layer,
+class _Architecture(NamedTuple):
+    """How a network is built of weights, and their shapes by the dimension of tokens and the number of layers."""
+
+    build: Callable[..., Any]
+    shapes: Callable[[int, int], dict[str, tuple[int, ...]]]
+
+
+_ARCHITECTURES = {
+    "prompt-attention": _Architecture(
+        _prompt_attention, lambda dim, layers: dict.fromkeys(("w_kq", "w_pv"), (layers, 1, dim + 1, dim + 1))
+    ),
+    "token-attention": _Architecture(
+        lambda w_kq, w_pv: LinearAttention(w_kq=w_kq, w_pv=w_pv),
+        lambda dim, _: {"w_kq": (2 * dim, 2 * dim), "w_pv": (dim, 2 * dim)},
+    ),
+    "mesa-layer": _Architecture(
+        _mesa_layer,
+        lambda dim, _: {
+            **dict.fromkeys(("w_k", "w_q", "w_v"), (1, dim, 2 * dim)),
+            "w_p": (1, dim, dim),
+            "regularization": (1,),
+        },
+    ),
 }
+
+
+def _refuse_other_weights(weights: Arrays, architecture: _Architecture, dim: int) -> None:
+    first = next(iter(weights.values()), np.zeros(()))
+    wanted = architecture.shapes(dim, max(1, first.shape[0] if first.ndim else 0))
+    found = {name: array.shape for name, array in weights.items()}
+    if found != wanted:
+        raise ValueError(f"its weights must have the shapes {_shown(wanted)}, got {_shown(found)}")
+    for name, array in weights.items():
+        if array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"{name}: must be finite numbers in float64, got others, or {array.dtype}")
+
+
+def _shown(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in sorted(shapes.items())[:8]) or "none"

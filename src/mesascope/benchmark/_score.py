@@ -10,6 +10,7 @@ import scipy
 from pydantic import BaseModel
 
 from mesascope.records import Provenance
+from mesascope.specs import error_path
 
 from ._benchmark import Benchmark
 from ._cases import GROUPS, SAME, Truth
@@ -80,7 +81,7 @@ def score(benchmark: Benchmark, answers: Answers) -> Score:
     """Return how right answers are.
 
     Raises:
-        ValueError: they are answers to another benchmark, or not to all its models.
+        ValueError: they are answers to another benchmark, or not to all its models, or hold a hyperparameter that is no number.
     """
     if answers.benchmark != benchmark.id:
         raise ValueError("the answers are to another benchmark (its digest differs); answer this one")
@@ -100,7 +101,8 @@ def score(benchmark: Benchmark, answers: Answers) -> Score:
         if given == "wrong":
             wrong[name] = answer.learners
         if given == "right":
-            errors += _errors(answer, entry.truth)
+            with error_path("answers", name, "hyperparameters"):
+                errors += _errors(answer, entry.truth)
             held += _held(answer, entry.truth) if entry.noise else []
     within = float(np.mean([error <= 0.01 for error in errors])) if errors else float("nan")
     seconds = float(np.median([answer.seconds for answer in answers.answers.values()]))
