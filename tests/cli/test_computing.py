@@ -1,6 +1,7 @@
 """`mesascope loss` and `mesascope flow`."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,23 @@ def test_the_command_itself(spec):
     )
     assert (done.returncode, done.stderr) == (0, "")
     check(json.loads(done.stdout), case)
+
+
+@pytest.mark.parametrize("home", [{"HOME": "/dev/null"}, {"XDG_CACHE_HOME": "/dev/null/cache"}])
+def test_no_home_is_needed(spec, home):
+    """HOME is no folder, or is not set and the cache is none: compiled programs are not kept, and nothing is said of it."""
+    path = spec(question(CASES[2]))
+    kept = {"HOME", "XDG_CACHE_HOME", "JAX_COMPILATION_CACHE_DIR"}
+    environment = {name: value for name, value in os.environ.items() if name not in kept}
+    done = subprocess.run(
+        [sys.executable, "-m", "mesascope", "loss", path, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | home,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    check(json.loads(done.stdout), CASES[2])
 
 
 def test_the_command_itself_refuses(tmp_path):

@@ -17,10 +17,10 @@ from mesascope.studies.sweeps._status import announced
 class Losing:
     """A runner that follows its next plan with a run, and reports its worker as lost; without plans it computes the run."""
 
-    dashboard, has_workers = None, True
+    dashboard = None
 
-    def __init__(self, root, plans):
-        self.root, self.plans, self.tasks = root, plans, []
+    def __init__(self, root, plans, has_workers):
+        self.root, self.plans, self.has_workers, self.tasks = root, plans, has_workers, []
 
     def free(self):
         return 1 - len(self.tasks)
@@ -29,6 +29,9 @@ class Losing:
         self.tasks.append(runs)
 
     def reports(self, seconds):
+        if not self.has_workers:  # the first comes late
+            self.has_workers = True
+            return []
         runs = self.tasks.pop()
         if not self.plans:
             return [Report(runs, tuple(execute(self.root, run) for run in runs))]
@@ -54,14 +57,14 @@ def begins(root, run):
 def driven(study_with, tmp_path):
     """Drive one task with these plans."""
 
-    def drive(*plans, retries=1, **changes):
+    def drive(*plans, retries=1, has_workers=True, tell=lambda _: None, **changes):
         study = parse_spec(study_with(**changes), StudySpec)
         with open_or_make(tmp_path / "s") as store:
             prepared = prepare(study, check(study), store)
-            runner = Losing(tmp_path / "s", list(plans))
+            runner = Losing(tmp_path / "s", list(plans), has_workers)
             with announced(tmp_path / "s", "a-study", "local", None, 1) as announcement:
                 tasks = [tuple(prepared.left)]
-                found = Drive(prepared, tasks, store, runner, "me", retries, announcement, lambda _: None)
+                found = Drive(prepared, tasks, store, runner, "me", retries, announcement, tell)
                 found.run()
         return found
 
@@ -72,6 +75,14 @@ def test_a_run_is_tried_again(driven, tmp_path):
     found = driven(begins)
     assert (len(found.done), found.failed) == (1, {})
     assert RunFolders(tmp_path / "s").finished(*found.done).attempts == 2
+
+
+def test_a_sweep_without_workers_says_that_it_waits_for_them(driven):
+    told = []
+    assert len(driven(has_workers=False, tell=told.append).done) == 1
+    stages = [(one.done, one.stage) for one in told]
+    assert stages[0] == (0, "wait for workers") and stages[-1] == (1, "run")
+    assert "wait for workers" not in dict(stages[stages.index((0, "run")) :]).values()
 
 
 def test_a_run_that_kills_its_workers_has_failed(driven, tmp_path):
