@@ -35,7 +35,7 @@ def _kills(total: dict[str, int], commands: list[str]) -> str:
 
 def _row(what: str, total: dict[str, int], recovered: str) -> str:
     if total.get("other"):
-        what += f"; {total['other']} more became valid files of their own, with a new checksum"
+        what += f"; {total['other']} more became valid files of their own, with a new checksum or none"
     numbers = [total[name] for name in ("tried", "refused", recovered, "lost")]
     return f"| {what} | {' | '.join(map(str, numbers))} |\n"
 
