@@ -69,6 +69,32 @@ def test_unknown_options_are_compared_with_all_options(run, capsys, command):
     assert set(re.findall(r"--[a-z-]+", message.partition("; use ")[2])) == listed
 
 
+LONG = "x" * 5000  # more than a file may be called
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "--out", LONG),
+        ("report", LONG, "--results", LONG),
+        ("train", "-", "--out", LONG),
+        ("certify", "--check", LONG),
+        ("identify", "--along", LONG),
+        ("benchmark", "write", LONG),
+        ("benchmark", "answer", LONG, "--out", LONG),
+        ("runs", "list", "--store", LONG),
+        ("runs", "list", "--store", "s", "--index", f"sqlite:////{LONG}"),
+        ("sweep", LONG, "--store", LONG),
+        ("sweep", "s", "--store", "s", "--workers", "9" * 5000),
+        ("loss", "s", "--plugin", LONG),
+        ("kinds", LONG),
+        ("cite", LONG),
+    ],
+)
+def test_a_name_of_thousands_of_letters_is_refused_and_shortened(run, arguments):
+    assert len(run(*arguments).refusal) < 2500
+
+
 def test_help_and_version_load_nothing_heavy():
     code = """
 import sys

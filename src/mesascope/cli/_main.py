@@ -11,6 +11,7 @@ from ._interrupt import delayed_interrupts, interrupted_status, interruptible, w
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, TERMINATED, say
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 _RESUMES = {
     "mesascope reproduce": "; finished claims are kept, and the same command resumes",
     "mesascope benchmark": "; answers that were written are kept, and the same command resumes",
@@ -121,6 +122,8 @@ def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
         return BAD_INPUT, "the current folder was deleted; change to another one"
     if disk is not None:
         return FAILED, f"the result cannot be written: {disk.strerror}; make room, or write it elsewhere"
+    if isinstance(error, OSError) and error.errno in _PATHS and error.filename:
+        return BAD_INPUT, f"{error.filename}: {error.strerror}; name another path, or check its permissions"
     return None, ""
 
 

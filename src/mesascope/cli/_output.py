@@ -80,13 +80,13 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def printable(text: str) -> str:
-    """A text from a file or another process as one line that is safe to print."""
+def printable(text: str, longest: int = sys.maxsize) -> str:
+    """A text from a file or another process as one line that is safe to print, shortened to `longest` characters."""
     from mesascope.specs import (
         printable,  # not before it is needed: help and errors of the command line come at once
     )
 
-    return printable(text)
+    return printable(text, longest)
 
 
 def results() -> "Console":

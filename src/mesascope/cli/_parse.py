@@ -20,7 +20,7 @@ from ._identify import Identify
 from ._kinds import Kinds
 from ._lab import Lab
 from ._loss import Loss
-from ._output import InputError, prints_to_stderr
+from ._output import InputError, printable, prints_to_stderr
 from ._report import Report
 from ._reproduce import Reproduce
 from ._runs import RUNS, Runs
@@ -81,6 +81,7 @@ Exit status: 0 done and nothing contradicted, 1 a claim contradicted or a run fa
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # before the help text of an option
+_LONGEST = 2000  # characters of an error
 
 
 _INTEGERS = ConstructorRegistry()
@@ -208,4 +209,5 @@ def _condense(box: str) -> str:
     filled = [section for section in sections if section]
     # without boxes, the title is a section of its own
     message = filled[: 1 if plain.startswith("╭") else 2][-1:]
-    return " ".join(*message or [["arguments not understood"]]).rstrip(" .:")
+    line = " ".join(*message or [["arguments not understood"]]).rstrip(" .:")
+    return printable(line, _LONGEST)  # a long word stands there in pieces

@@ -76,7 +76,7 @@ def write_report(
         from .page import page, without_undrawable
 
     file = Path(out)
-    if file.is_dir():
+    if os.path.isdir(file):  # `Path.is_dir` raises where the name is too long
         raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
     report = progress or (lambda _: None)
     report(Progress(0, unit="figures", stage="reading records"))
