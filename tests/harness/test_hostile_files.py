@@ -271,6 +271,33 @@ def test_large_tables_are_refused_in_time(make):
         parse_spec(make(200_000), CertifySpec)
 
 
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda path: stored.along(path), "along.json"),
+        (lambda path: stored.certificate(path / "c.json"), "c.json"),
+        (lambda path: stored.training(path), "spec.json"),
+        (lambda path: stored.run_directory(path, stored.claim()), "claims/zheng2024/theorem-4.1.json"),
+    ],
+)
+def test_a_record_that_claims_to_be_huge_is_not_read_into_the_memory(tmp_path, capsys, make, name):
+    make(tmp_path)
+    os.truncate(tmp_path / name, 2**40)
+    what = tmp_path / name if name == "c.json" else tmp_path
+    assert main(["report", str(what), "--out", f"{tmp_path}/r.html"]) in (1, 2)
+    said = capsys.readouterr().err
+    assert name in said and ("1099511627776 bytes" in said or "no record of mesascope" in said)
+
+
+def test_links_in_a_circle_are_told(tmp_path, capsys):
+    folder = stored.store(tmp_path / "store")
+    file = next(folder.glob("runs/*/*/trajectory.nc"))
+    file.unlink()
+    file.symlink_to(file.name)
+    assert main(["runs", "verify", "--store", str(folder)]) == 1
+    assert str(file.parent.name) in capsys.readouterr().out
+
+
 def test_a_claim_of_deep_details_is_refused(tmp_path):
     folder = stored.run_directory(tmp_path, stored.claim())
     file = next(folder.rglob("theorem-4.1.json"))

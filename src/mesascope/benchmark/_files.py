@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
@@ -11,7 +12,7 @@ from typing import Annotated, Literal, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from mesascope.records import PlainMapping, Provenance, parse_json, read_bytes, write_text
+from mesascope.records import PlainMapping, Provenance, parse_json, read_bytes, read_json_text, write_text
 from mesascope.specs import SpecError, first_error, one_line, show
 
 from ._cases import Group, Truth
@@ -154,7 +155,7 @@ def read_json(path: Path, kind: type[_Read]) -> _Read:
         ValueError: there is no such file, it is no JSON, or does not have these fields.
     """
     try:
-        content = parse_json(read_bytes(path))
+        content = parse_json(read_json_text(path))
     except OSError as error:
         raise ValueError(
             f"cannot read {path}: {error.strerror}; `mesascope benchmark write DIR` makes a benchmark"
@@ -214,8 +215,8 @@ def inside(folder: Path, file: str) -> Path:
     Raises:
         ValueError: it is not in the folder.
     """
-    path = (folder / file).resolve()
-    if not path.is_relative_to(folder.resolve()):
+    path = Path(os.path.realpath(folder / file))  # `Path.resolve` refuses links in a circle
+    if not path.is_relative_to(os.path.realpath(folder)):
         raise ValueError(
             f"{folder / MANIFEST}: names {file!r}, which is outside its folder; get the benchmark again"
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from ._files import RecordError, read_bytes, write_text
+from ._files import RecordError, read_json_text, write_text
 from ._plain import PlainMapping, parse_json
 from ._provenance import Provenance
 
@@ -96,7 +96,7 @@ class CertificateFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            text = read_bytes(self.path).decode()
+            text = read_json_text(self.path)
             content = parse_json(text, object_pairs_hook=_without_repetition)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error

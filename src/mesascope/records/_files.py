@@ -6,6 +6,7 @@ import platform
 import re
 import secrets
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 # .<target>.<host>-<pid>-<random>.tmp: the name shows whether the writer of a leftover file is still running.
 _TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$")
 _ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
+_MAX_TEXT = 2**29  # bytes; a study of a million points takes a quarter of it
 _SHARED = stat.S_ISGID | stat.S_IWGRP
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_PLACE = (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
@@ -56,16 +58,30 @@ def unreadable(what: object, error: OSError, otherwise: str = "check the disk") 
     return UnreadableError(f"cannot read {what}: {error.strerror}; {fix_for(error, otherwise)}")
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
+def read_json_text(path: str | os.PathLike[str]) -> str:
+    """The text of a JSON file of mesascope, which is never large: a file that claims to be would fill the memory.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+        ValueError: it is larger than 512 MiB, or no UTF-8.
+    """
+    return read_bytes(path, _MAX_TEXT).decode()
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = sys.maxsize) -> bytes:
     """The content of a regular file; a named pipe or a device in its place is refused, and not waited for.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
+        ValueError: it has more than `most` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
+        if found.st_size > most:
+            raise ValueError(f"it has {found.st_size} bytes, more than {most}")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:

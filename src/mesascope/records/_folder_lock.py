@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._files import RecordError, fix_for, host_name, prepare_output, read_bytes, share
+from ._files import RecordError, fix_for, host_name, prepare_output, read_json_text, share
 from ._plain import parse_json
 
 _AGAIN = 0.05  # seconds between attempts
@@ -106,7 +106,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _holder(path: Path) -> str:
     try:
-        holder = parse_json(read_bytes(path))
+        holder = parse_json(read_json_text(path))
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun, or just ended
         return "another process"

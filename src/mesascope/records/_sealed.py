@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ._files import AbsentError, RecordError, UnreadableError, read_bytes, unreadable, write_text
+from ._files import AbsentError, RecordError, UnreadableError, read_json_text, unreadable, write_text
 from ._plain import canonical_json, parse_json
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -75,14 +75,14 @@ def _read_document(path: Path, kind: str) -> dict[str, Any]:
     """The fields of a sealed file of this kind or an older one, with a digest that nobody has checked."""
     again = "remove it and run again"
     try:
-        document = parse_json(read_bytes(path).decode())
+        document = parse_json(read_json_text(path))
     except FileNotFoundError:
         raise AbsentError(f"no record at {path}; run what writes it first") from None
     except OSError as error:
         if error.errno in _NO_FILE:
             raise RecordError(f"cannot read {path}: {error.strerror}; {again}") from error
         raise unreadable(path, error) from error
-    except ValueError as error:  # no UTF-8, no JSON, too deep, numbers without end
+    except ValueError as error:  # too large, no UTF-8, no JSON, too deep, numbers without end
         raise RecordError(f"{path} is torn or no JSON ({error}); {again}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
         raise RecordError(f"{path} is not a file of mesascope; {again}")

@@ -19,8 +19,8 @@ from mesascope.records import (
     open_store,
     parse_json,
     read_along,
-    read_bytes,
     read_identification,
+    read_json_text,
     run_directories,
     without_passwords,
 )
@@ -133,7 +133,7 @@ def _add_path(found: Gathering, path: Path) -> bool:
 def _format(file: Path) -> str:
     """The format that a file names, "" if it names none."""
     try:
-        document = parse_json(read_bytes(file))
+        document = parse_json(read_json_text(file))
     except (OSError, ValueError):
         return ""
     return str(document.get("format")) if isinstance(document, dict) else ""

@@ -8,8 +8,8 @@ from mesascope.records import (
     Provenance,
     RecordError,
     parse_json,
-    read_bytes,
     read_checkpoint,
+    read_json_text,
     training_figure,
 )
 
@@ -52,6 +52,6 @@ def _spec(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return dict(parse_json(read_bytes(path)))
+        return dict(parse_json(read_json_text(path)))
     except (OSError, ValueError, TypeError) as error:
         raise RecordError(f"{path} cannot be read ({error}); restore it, or leave the run out") from error

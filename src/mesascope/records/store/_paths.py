@@ -157,7 +157,8 @@ def links_outwards(root: Path, folder: Path) -> list[Path]:
     for at, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(at, name)
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            where = os.path.realpath(path)  # `Path.resolve` refuses links in a circle
+            if path.is_symlink() and not Path(where).is_relative_to(inside):
                 found.append(path)
     return sorted(found)
 

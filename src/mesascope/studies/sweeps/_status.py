@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mesascope.records import atomic_path, parse_json, read_bytes
+from mesascope.records import atomic_path, parse_json, read_json_text
 
 if TYPE_CHECKING:
     from mesascope.records import Store
@@ -142,7 +142,7 @@ def drivers(root: Path, study: str) -> list[Driver]:
     found = []
     for file in sorted((root / _FOLDER).glob("*.json")):
         with suppress(OSError, ValueError, ValidationError):
-            driver = Driver.model_validate(parse_json(read_bytes(file)))
+            driver = Driver.model_validate(parse_json(read_json_text(file)))
             if _has_ended(driver, file):
                 file.unlink(missing_ok=True)
             elif driver.study == study:
