@@ -12,7 +12,9 @@ from mesascope.learners import (
     BayesMixture,
     Chebyshev,
     ConjugateGradients,
+    DeltaRule,
     DirichletPosterior,
+    DiscountedRidge,
     GradientDescent,
     GradientDescentPlusPlus,
     JacobiGradientDescent,
@@ -24,17 +26,21 @@ from mesascope.learners import (
     LayeredGradientDescentPlusPlus,
     LeastSquares,
     Memorizing,
+    MiniBatchGradientDescent,
     Momentum,
     NearestNeighbours,
     Nesterov,
     Newton,
+    NormalizedLMS,
     OnlineGradientDescent,
+    OnlineMomentum,
     PosteriorMean,
     PreconditionedGradientDescent,
     RecursiveLeastSquares,
     Ridge,
     RidgeConjugateGradients,
     RidgeGradientDescent,
+    TrackingConjugateGradients,
     Zero,
     predictions,
     prompt_examples,
@@ -105,6 +111,68 @@ def online(x, y, q, step_size):
     weights = zeros(x, y)
     for a, b in zip(x, y, strict=True):
         weights = weights - step_size * gradient(weights, a[None], b[None])
+    return weights @ q
+
+
+def delta_rule(x, y, q, step_size, forgetting):
+    """Σ_i η y_i x_i* Π_{s=i+1}^{n} φ (I − η x_s x_s*), applied to the query."""
+    answer = np.zeros(M, complex)
+    for a, b in zip(x[::-1], y[::-1], strict=True):
+        answer = answer + step_size * b * np.vdot(a, q)
+        q = forgetting * (q - step_size * a * np.vdot(a, q))
+    return answer if np.iscomplexobj(x) else answer.real
+
+
+def normalized_lms(x, y, q, rate, offset):
+    weights = zeros(x, y)
+    for a, b in zip(x, y, strict=True):
+        weights = weights + rate / (offset + np.vdot(a, a).real) * np.outer(b - weights @ a, a.conj())
+    return weights @ q
+
+
+def implicit_steps(x, y, q, weight):
+    """Every step is the minimum of ‖W − W_{i−1}‖² + β |y_i − W x_i|²."""
+    weights = zeros(x, y)
+    for a, b in zip(x, y, strict=True):
+        system = np.eye(len(a)) + weight * np.outer(a, a.conj())
+        weights = (weights + weight * np.outer(b, a.conj())) @ np.linalg.inv(system)
+    return weights @ q
+
+
+def online_momentum(x, y, q, step_size, momentum, forgetting):
+    weights = velocity = zeros(x, y)
+    for a, b in zip(x, y, strict=True):
+        velocity = momentum * velocity - step_size * gradient(weights, a[None], b[None])
+        weights = (1 - forgetting) * weights + velocity
+    return weights @ q
+
+
+def mini_batches(x, y, q, step_size, size):
+    weights = zeros(x, y)
+    for i in range(0, len(x), size):
+        batch = x[i : i + size], y[i : i + size]
+        weights = weights - step_size * len(batch[0]) * gradient(weights, *batch)
+    return weights @ q
+
+
+def discounted_ridge(x, y, q, penalty, forgetting):
+    """Least squares of rows multiplied by √φ^{n−i}, with rows √r e_j whose outputs are 0."""
+    roots = np.sqrt(forgetting ** np.arange(len(x))[::-1])[:, None]
+    rows = np.concatenate([roots * x, np.sqrt(penalty) * np.eye(P)])
+    return np.linalg.lstsq(rows, np.concatenate([roots * y, np.zeros((P, M))]))[0].T @ q
+
+
+def tracking(x, y, q, penalty, steps):
+    """K conjugate steps are the minimum over the Krylov space of as many matrices, from the weights before."""
+    weights = zeros(x, y)
+    for i in range(1, len(x) + 1):
+        gram, cross = x[:i].T @ x[:i].conj() + penalty * np.eye(P), y[:i].T @ x[:i].conj()
+        space = [cross - weights @ gram]
+        while len(space) < steps:
+            space.append(space[-1] @ gram)
+        products = [[np.vdot(a, b @ gram).real for b in space] for a in space]
+        sizes = np.linalg.lstsq(np.array(products), [np.vdot(a, space[0]).real for a in space])[0]
+        weights = weights + sum(size * one for size, one in zip(sizes, space, strict=True))
     return weights @ q
 
 
@@ -289,6 +357,14 @@ CASES = [
     (Nesterov(0.2, 0.6, steps=5), lambda *a: nesterov(*a, 0.2, 0.6, 5)),
     (Chebyshev(0.3, 4.0, steps=4), lambda *a: chebyshev(*a, 0.3, 4.0, 4)),
     (OnlineGradientDescent(0.05), lambda *a: online(*a, 0.05)),
+    (DeltaRule(0.05, 0.9), lambda *a: delta_rule(*a, 0.05, 0.9)),
+    (NormalizedLMS(0.8, 0.5), lambda *a: normalized_lms(*a, 0.8, 0.5)),
+    (NormalizedLMS(1.0, 0.5), lambda *a: implicit_steps(*a, 2.0)),
+    (OnlineMomentum(0.05, 0.6, 0.1), lambda *a: online_momentum(*a, 0.05, 0.6, 0.1)),
+    (MiniBatchGradientDescent(0.05, 3), lambda *a: mini_batches(*a, 0.05, 3)),
+    (DiscountedRidge(0.7, 0.9), lambda *a: discounted_ridge(*a, 0.7, 0.9)),
+    (TrackingConjugateGradients(0.7, 1), lambda *a: tracking(*a, 0.7, 1)),
+    (TrackingConjugateGradients(0.7, 2), lambda *a: tracking(*a, 0.7, 2)),
     (
         PreconditionedGradientDescent(PRECONDITIONER),
         lambda *a: preconditioned(*a, PRECONDITIONER, np.eye(M), 1),

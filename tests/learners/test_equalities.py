@@ -10,7 +10,9 @@ from mesascope.learners import (
     Average,
     Chebyshev,
     ConjugateGradients,
+    DeltaRule,
     DirichletPosterior,
+    DiscountedRidge,
     GradientDescent,
     GradientDescentPlusPlus,
     JacobiGradientDescent,
@@ -22,17 +24,21 @@ from mesascope.learners import (
     LayeredGradientDescentPlusPlus,
     LeastSquares,
     Memorizing,
+    MiniBatchGradientDescent,
     Momentum,
     NearestNeighbours,
     Nesterov,
     Newton,
+    NormalizedLMS,
     OnlineGradientDescent,
+    OnlineMomentum,
     PosteriorMean,
     PreconditionedGradientDescent,
     RecursiveLeastSquares,
     Ridge,
     RidgeConjugateGradients,
     RidgeGradientDescent,
+    TrackingConjugateGradients,
     Zero,
     predictions,
     prompt_examples,
@@ -97,6 +103,11 @@ def equal(one, other, data, tolerance=1e-11, lengths=slice(None)):
         (Average(), KernelSmoother(0.0)),
         (Average(), NearestNeighbours(N)),
         (Zero(), Lasso(1e3)),
+        (OnlineGradientDescent(0.05), DeltaRule(0.05, 1.0)),
+        (OnlineGradientDescent(0.05), OnlineMomentum(0.05, 0.0, 0.0)),
+        (OnlineGradientDescent(0.05), MiniBatchGradientDescent(0.05, 1)),
+        (Ridge(0.6), DiscountedRidge(0.6, 1.0)),
+        (Ridge(0.6), TrackingConjugateGradients(0.6, P * M)),
     ],
     ids=lambda learner: learner.name,
 )
@@ -185,6 +196,19 @@ def test_distances_to_limits_are_proportional_to_the_parameter(learner, limit):
 
 def test_with_one_example_both_descents_are_equal():
     equal(OnlineGradientDescent(0.2), GradientDescent(0.2), draw(), lengths=slice(2))
+
+
+def test_inputs_of_one_length_need_no_normalization():
+    x, y, queries = draw()
+    x = 1.5 * x / np.linalg.norm(x, axis=-1, keepdims=True)
+    equal(OnlineGradientDescent(0.8 / (0.5 + 1.5**2)), NormalizedLMS(0.8, 0.5), (x, y, queries))
+
+
+def test_a_batch_of_all_examples_is_one_step_of_gradient_descent():
+    data = draw()
+    one = np.asarray(predictions(GradientDescent(0.05), *data))
+    all_at_once = np.asarray(predictions(MiniBatchGradientDescent(0.05, N), *data))
+    np.testing.assert_allclose(all_at_once, one * np.arange(N + 1)[:, None], rtol=1e-11)  # not divided by n
 
 
 def test_one_step_of_conjugate_gradients_is_the_best_step_of_gradient_descent():

@@ -5,8 +5,14 @@ import pytest
 
 from mesascope.core import named_key
 from mesascope.learners import (
+    DeltaRule,
+    DiscountedRidge,
     GradientDescent,
     GradientDescentPlusPlus,
+    MiniBatchGradientDescent,
+    NormalizedLMS,
+    OnlineGradientDescent,
+    OnlineMomentum,
     PreconditionedGradientDescent,
     Ridge,
     predictions,
@@ -14,15 +20,24 @@ from mesascope.learners import (
     sequence_examples,
 )
 from mesascope.models import (
+    DeltaNet,
+    Gate,
+    GatedDeltaNet,
     LastEntry,
     LinearAttention,
     LinearAttentionStack,
     LinearSelfAttention,
+    Longhorn,
+    MemoryLayer,
+    MemorySizes,
     MesaLayer,
+    MesaNet,
     PromptModel,
     StackedPrompt,
+    Titans,
+    TTTLinear,
 )
-from mesascope.processes import DiagonalUnitary, Gaussian, LinearRegression
+from mesascope.processes import DiagonalUnitary, Gaussian, LinearRegression, OrthogonalAR
 from mesascope.theory import ahn2023, vonoswald2023
 
 DIM, SIZE = 3, 6
@@ -62,6 +77,59 @@ def test_a_mesa_layer_is_ridge_regression(tokens):
         w_k=before[None], w_q=now[None], w_v=now[None], w_p=np.eye(DIM)[None], regularization=2.5
     )
     close(predictions(Ridge(1 / 2.5), *sequence_examples(tokens)), layer(pairs))
+
+
+SIZES = MemorySizes(2 * DIM, heads=1, key=DIM, value=DIM)
+HALF, MOST, FEW = (Gate.constant(SIZES, value) for value in (0.5, 0.9, 0.1))
+HALVES = Gate.constant(SIZES, 0.5, size=DIM)
+NO_PENALTY = np.zeros((1, DIM))  # its logarithm: the penalty is 1
+START = np.zeros((1, DIM, DIM)), np.zeros((1, DIM))
+
+
+@pytest.mark.parametrize(
+    ("rule", "learner"),
+    [
+        (DeltaNet(HALF), OnlineGradientDescent(0.5)),
+        (GatedDeltaNet(HALF, MOST), DeltaRule(0.5, 0.9)),
+        (Longhorn(HALVES), NormalizedLMS(1.0, 2.0)),
+        (Titans(HALF, HALF, FEW), OnlineMomentum(0.5, 0.5, 0.1)),
+        (MesaNet(Gate.constant(SIZES, 1 - 1e-15), MOST, NO_PENALTY), DiscountedRidge(1.0, 0.9)),
+        (MesaNet(HALF, MOST, NO_PENALTY), DiscountedRidge(2.0, 0.9)),
+        (MesaNet(HALF, Gate.constant(SIZES, 1 - 1e-15), NO_PENALTY), Ridge(2.0)),
+        (MesaNet(HALF, MOST, NO_PENALTY, steps=DIM), DiscountedRidge(2.0, 0.9)),
+    ],
+    ids=lambda one: getattr(one, "name", type(one).__name__),
+)
+def test_rules_with_constant_gates_are_learners(tokens, rule, learner):
+    assert_layer_is(rule, tokens, learner)
+
+
+def test_mini_batches_of_a_memory_are_those_of_a_learner():
+    tokens = OrthogonalAR(Gaussian(), DIM).sample(named_key(0), SIZE, 4)
+    gate = Gate.constant(SIZES, 0.3)
+    for batch in (1, 2, 3):
+        rule = TTTLinear(gate, *START, None, batch)
+        # The bias is trained, too: it is the weight of an input that is 1.
+        x, y, queries = sequence_examples(tokens)
+        ones = np.ones((*x.shape[:-1], 1)), np.ones((*queries.shape[:-1], 1))
+        extended = np.concatenate([x, ones[0]], -1), y, np.concatenate([queries, ones[1]], -1)
+        wanted = predictions(MiniBatchGradientDescent(0.3, batch), *extended)[:, 1:]
+        close(layer_of(rule)(pairs_of(tokens)), wanted)
+
+
+def assert_layer_is(rule, tokens, learner):
+    """A layer with free keys x_{t−1}, values x_t and queries x_t."""
+    close(layer_of(rule)(pairs_of(tokens)), predictions(learner, *sequence_examples(tokens))[:, 1:])
+
+
+def pairs_of(tokens):
+    return np.concatenate([tokens[:, 1:], tokens[:, :-1]], -1)
+
+
+def layer_of(rule):
+    now, before = np.eye(2 * DIM)[:DIM], np.eye(2 * DIM)[DIM:]
+    factors = {"w_k": before[None], "w_q": now[None], "w_v": now[None], "w_p": np.eye(DIM)[None]}
+    return MemoryLayer(**factors, rule=rule, keys="free")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from ._chebyshev import Chebyshev as Chebyshev
 from ._conjugate_gradients import ConjugateGradients as ConjugateGradients
 from ._conjugate_gradients import RidgeConjugateGradients as RidgeConjugateGradients
 from ._dirichlet import DirichletPosterior as DirichletPosterior
+from ._discounted_ridge import DiscountedRidge as DiscountedRidge
 from ._examples import Context as Context
 from ._examples import Examples as Examples
 from ._fitting import FAMILIES as FAMILIES
@@ -29,6 +30,10 @@ from ._momentum import Momentum as Momentum
 from ._momentum import Nesterov as Nesterov
 from ._nearest_neighbours import NearestNeighbours as NearestNeighbours
 from ._newton import Newton as Newton
+from ._online import DeltaRule as DeltaRule
+from ._online import MiniBatchGradientDescent as MiniBatchGradientDescent
+from ._online import NormalizedLMS as NormalizedLMS
+from ._online import OnlineMomentum as OnlineMomentum
 from ._online_gradient_descent import OnlineGradientDescent as OnlineGradientDescent
 from ._pool import BayesMixture as BayesMixture
 from ._pool import Memorizing as Memorizing
@@ -49,6 +54,7 @@ from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
 from ._symbol_pool import BayesMixtureSymbols as BayesMixtureSymbols
 from ._symbol_pool import MemorizingSymbols as MemorizingSymbols
+from ._tracking import TrackingConjugateGradients as TrackingConjugateGradients
 from ._trigram import TrigramPosterior as TrigramPosterior
 from ._uniform import Uniform as Uniform
 from ._unigram import UnigramPosterior as UnigramPosterior

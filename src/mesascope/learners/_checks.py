@@ -44,6 +44,18 @@ def positive_number(name: str, value: Any) -> Array:
     return _checked(name, value, finite_positive)
 
 
+def fraction(name: str, value: Any) -> Array:
+    """Return a number in (0, 1] as a real array without axes.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    number = positive_number(name, value)
+    if concrete(number) and number > 1:
+        raise ValueError(f"{name} must be at most 1, got {number}; 1 means no forgetting")
+    return number
+
+
 def positive_noise(value: Any) -> Array:
     """Return a noise variance > 0 as a real array without axes.
 

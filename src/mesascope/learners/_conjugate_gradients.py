@@ -51,7 +51,7 @@ class ConjugateGradients(Learner):
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         return einsum(
-            "...mp,...p->...m", _descended(features.gram, features.cross, self.steps), features.query
+            "...mp,...p->...m", descended(features.gram, features.cross, self.steps), features.query
         )
 
 
@@ -92,14 +92,14 @@ class RidgeConjugateGradients(Learner):
         """Return the prediction, shape (…, m)."""
         gram = features.gram
         shift = per_example(real_in_precision_of(gram, self.penalty), features.n[..., None, None])
-        weights = _descended(
+        weights = descended(
             gram + shift * jnp.eye(gram.shape[-1], dtype=gram.dtype), features.cross, self.steps
         )
         return einsum("...mp,...p->...m", weights, features.query)
 
 
-def _descended(gram: Array, cross: Array, steps: Any) -> Array:
-    """Return W after some steps with the Gram matrix (…, p, p) and C̄ (…, m, p)."""
+def descended(gram: Array, cross: Array, steps: Any, start: Array | None = None) -> Array:
+    """Return W after some steps from `start`, by default 0, with the Gram matrix (…, p, p) and C̄ (…, m, p)."""
     floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _product(cross, cross)
 
     def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -114,7 +114,9 @@ def _descended(gram: Array, cross: Array, steps: Any) -> Array:
         turn = jnp.where(active, _product(new, new) * inverse_above(floor, square), 0)
         return weights, new, new + turn * direction
 
-    found: Array = jax.lax.fori_loop(0, steps, step, (jnp.zeros_like(cross), cross, cross))[0]
+    start = jnp.zeros_like(cross) if start is None else start
+    residual = cross - einsum("...mi,...ij->...mj", start, gram)
+    found: Array = jax.lax.fori_loop(0, steps, step, (start, residual, residual))[0]
     return found
 
 

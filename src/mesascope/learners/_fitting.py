@@ -76,7 +76,7 @@ class Fitting:
     """How a learner is fitted to a model.
 
     Attributes:
-        scalars: its real hyperparameters, at most two.
+        scalars: its real hyperparameters, at most three.
         integer: the name of an integer hyperparameter, or None.
         largest: the largest integer that is tried.
         fixed: other hyperparameters, which are not fitted.
@@ -98,7 +98,7 @@ class Fitting:
     fixed: tuple[tuple[str, Any], ...] = ()
     of_process: tuple[tuple[str, str], ...] = ()
     of_process_if_any: tuple[tuple[str, str], ...] = ()
-    tasks: int = 400  # thousands of numbers for at most two scalars
+    tasks: int = 400  # thousands of numbers for at most three scalars
     make: Callable[..., Any] | None = None
     extends: tuple[str, tuple[tuple[str, float], ...]] | None = None
     family: str = "other"
@@ -122,7 +122,7 @@ def learner(
 
     Args:
         name: its id.
-        *scalars: real hyperparameters that are fitted, at most two.
+        *scalars: real hyperparameters that are fitted, at most three.
         example: hyperparameters of an example that have no default.
         **fitting: the other attributes of `Fitting`.
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import concrete
-
 from ._arithmetic import einsum, real_in_precision_of
-from ._checks import nonnegative_number, positive_number
+from ._checks import fraction, nonnegative_number, positive_number
 from ._examples import Context
 from ._fitting import PENALTY, Scalar, learner
 from ._learner import Features, Learner
+from ._online import answers, error_of, no_weights, outer
 
 
 @learner(
@@ -54,9 +52,7 @@ class RecursiveLeastSquares(Learner):
 
     def __init__(self, penalty: Any, forgetting: Any = 1.0):
         self.penalty = positive_number("penalty", penalty)
-        self.forgetting = positive_number("forgetting", forgetting)
-        if concrete(self.forgetting) and self.forgetting > 1:
-            raise ValueError(f"forgetting must be at most 1, got {self.forgetting}; 1 means no forgetting")
+        self.forgetting = fraction("forgetting", forgetting)
 
     def respond(self, features: Context) -> Array:
         """Return the prediction, shape (…, m)."""
@@ -108,23 +104,19 @@ class KalmanFilter(Learner):
 
 def _predict(context: Context, penalty: Array, forgetting: Array, drift: Array) -> Array:
     """Return W_n q, with the weights of all n from one pass over the examples."""
-    x, y = jnp.moveaxis(context.x, -2, 0), jnp.moveaxis(context.y, -2, 0)
-    penalty, forgetting, drift = (real_in_precision_of(x, value) for value in (penalty, forgetting, drift))
-    identity = jnp.eye(x.shape[-1], dtype=x.dtype)
+    penalty, forgetting, drift = (
+        real_in_precision_of(context.x, value) for value in (penalty, forgetting, drift)
+    )
+    weights = no_weights(context)
+    identity = jnp.eye(weights.shape[-1], dtype=weights.dtype)
 
-    def step(carry: tuple[Array, Array], example: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
-        weights, covariance = carry
-        x, y = example
+    def step(state: tuple[Array, Array], x: Array, y: Array) -> tuple[Array, Array]:
+        weights, covariance = state
         spread = einsum("...ij,...j->...i", covariance, x)
         scale = (forgetting + einsum("...i,...i->...", x.conj(), spread).real)[..., None, None]
-        error = y - einsum("...mp,...p->...m", weights, x)
-        weights = weights + error[..., None] * spread.conj()[..., None, :] / scale
-        covariance = (covariance - spread[..., None] * spread.conj()[..., None, :] / scale) / forgetting
-        return (weights, covariance + drift * identity), weights
+        weights = weights + outer(error_of(weights, x, y), spread) / scale
+        covariance = (covariance - outer(spread, spread) / scale) / forgetting
+        return weights, covariance + drift * identity
 
-    start = jnp.zeros((*y.shape[1:], x.shape[-1]), x.dtype)
-    covariance = jnp.broadcast_to(identity / penalty, (*x.shape[1:], x.shape[-1]))
-    after = jax.lax.scan(step, (start, covariance), (x, y))[1]
-    every = jnp.moveaxis(jnp.concatenate([start[None], after]), 0, -3)  # (…, N + 1, m, p)
-    weights = jnp.take_along_axis(every, context.n[..., None, None, None], axis=-3)[..., 0, :, :]
-    return einsum("...mp,...p->...m", weights, context.query)
+    covariance = jnp.broadcast_to(identity / penalty, (*context.x.shape[:-2], *identity.shape))
+    return answers(context, step, (weights, covariance), lambda state: state[0])

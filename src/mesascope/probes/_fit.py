@@ -135,7 +135,7 @@ class Fitter(eqx.Module):
         scalars, eigenvalue = self.fitting.scalars, typical_eigenvalue(problems)
         if not scalars:
             return np.zeros((1, 0))
-        count = {1: 16, 2: 6}[len(scalars)]
+        count = {1: 16, 2: 6, 3: 4}[len(scalars)]
         return np.array(list(product(*(s.starts(count, eigenvalue) for s in scalars))))
 
 

@@ -22,6 +22,7 @@ from ._evidence import Evidence
 _STARTS = {
     1: 4,
     2: 9,
+    3: 12,
 }  # number of initial values that are optimized, by the number of scalars: with two there are several local minima
 _ITERATIONS = 40
 _ERRORS, _EQUAL_COST = 2.0, 1e-12  # costs differ by more standard errors than this, and by more than rounding
