@@ -153,7 +153,7 @@ class NormalizedLMS(OnlineLearner):
     Scalar("forgetting", 0.01, 0.5, bounded=True),
     extends=("online-gradient-descent", (("momentum", 0.0), ("forgetting", 0.0))),
     family="descent",
-    flexibility=190,
+    flexibility=195,
     example={"step_size": 0.05, "momentum": 0.5, "forgetting": 0.1},
 )
 class OnlineMomentum(Learner):
