@@ -74,10 +74,12 @@ from .models import factored_linear_attention as factored_linear_attention
 from .models import factored_linear_transformer as factored_linear_transformer
 from .models import linear_transformer as linear_transformer
 from .models import looped_linear_transformer as looped_linear_transformer
+from .models import memory_solver as memory_solver
 from .models import mesa_transformer as mesa_transformer
 from .models import multi_head_linear_attention as multi_head_linear_attention
 from .models import preconditioned_linear_transformer as preconditioned_linear_transformer
 from .models import prompt_linear_transformer as prompt_linear_transformer
+from .models import prompt_memory_solver as prompt_memory_solver
 from .models import prompt_transformer as prompt_transformer
 from .models import token_transformer as token_transformer
 from .models import transformer as transformer
@@ -96,6 +98,7 @@ from .probes import logit_lens as logit_lens
 from .probes import step_family as step_family
 from .processes import Constant as Constant
 from .processes import DiagonalUnitary as DiagonalUnitary
+from .processes import DriftingRegression as DriftingRegression
 from .processes import Empirical as Empirical
 from .processes import FewShot as FewShot
 from .processes import Gaussian as Gaussian

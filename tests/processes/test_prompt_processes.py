@@ -7,6 +7,7 @@ import pytest
 from mesascope.core import named_key
 from mesascope.processes import (
     Constant,
+    DriftingRegression,
     LinearRegression,
     NoiseRange,
     NonlinearRegression,
@@ -161,3 +162,23 @@ def test_traced_features_give_the_same_prompts():
     drawn = jax.jit(lambda process: process.sample(jax.random.key(0), 5, 4))(traced)
     np.testing.assert_array_equal(drawn.x, one.sample(jax.random.key(0), 5, 4).x)
     np.testing.assert_allclose(drawn.y, one.sample(jax.random.key(0), 5, 4).y, rtol=1e-14)
+
+
+def test_weights_are_a_random_walk_from_example_to_example():
+    """In one dimension y_i/x_i = w_i without noise."""
+    x, y = sample(DriftingRegression(1, drift=0.5, covariance=[[2.0]]), 4)
+    weights = y / x[..., 0]
+    judge(x[:, 2, 0] ** 2, 2.0)
+    judge(weights[:, 0] ** 2, 1.0)
+    steps = np.diff(weights, axis=1)
+    judge(products(steps), 0.25 * np.eye(4))
+    judge(steps * weights[:, :1], 0)
+    judge(steps * x[:, :-1, 0], 0)
+
+
+def test_labels_of_drifting_regression_have_noise_and_without_drift_are_linear():
+    x, y = sample(DriftingRegression(3, drift=0.0, covariance=COVARIANCE), 8, batch=100)
+    assert least_squares(x, y)[1].max() < 1e-20  # rounding
+    x, y = sample(DriftingRegression(1, drift=0.0, noise=0.5), 1)
+    judge(y**2, 1.25)
+    judge(y[:, 0] * y[:, 1] * x[:, 0, 0] * x[:, 1, 0], 1.0)

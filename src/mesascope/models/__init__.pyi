@@ -61,6 +61,8 @@ from .builders._linear_transformers import factored_linear_transformer as factor
 from .builders._linear_transformers import linear_transformer as linear_transformer
 from .builders._linear_transformers import mesa_transformer as mesa_transformer
 from .builders._linear_transformers import multi_head_linear_attention as multi_head_linear_attention
+from .builders._memory_solvers import memory_solver as memory_solver
+from .builders._memory_solvers import prompt_memory_solver as prompt_memory_solver
 from .builders._model import ModelKind as ModelKind
 from .builders._model import model as model
 from .builders._model import require_readable as require_readable

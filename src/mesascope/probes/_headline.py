@@ -11,6 +11,7 @@ from mesascope.records import IdentificationVerdict, MixtureRecord, is_short
 from ._identification import Ranked
 
 _NOTHING = 0.5  # a learner that leaves more unexplained says nothing about a model
+_NAMED = 4  # of learners that cannot be told apart; the table has all of them
 
 
 def headline(verdict: IdentificationVerdict, ranking: Sequence[Ranked], near: Collection[str]) -> str:
@@ -30,7 +31,7 @@ def headline(verdict: IdentificationVerdict, ranking: Sequence[Ranked], near: Co
     if verdict == "identified" or len(alike) == 1:
         named = _described(ranking[0])
         return f"{named}: {rest}" if verdict != "none" else f"closest to {named}: {rest}"
-    names = _listed([_described(entry) for entry in alike])
+    names = _listed([*map(_described, _simplest(alike)), *_more(alike)])
     line = f"{_family(alike, nearest)}: {rest}; {names} cannot be told apart here"
     further = [entry for entry in ranking if entry.learner not in inside and not _is_inside(entry, alike)]
     if further:
@@ -70,6 +71,17 @@ def _family(alike: Sequence[Ranked], nearest: Ranked) -> str:
     families = {type(entry.algorithm).fitting.family for entry in alike}
     solves = "least-squares"
     return FAMILIES[solves if solves in families else type(nearest.algorithm).fitting.family]
+
+
+def _simplest(alike: Sequence[Ranked]) -> list[Ranked]:
+    """Return the learners that are named, the simplest first."""
+    return sorted(alike, key=lambda entry: type(entry.algorithm).fitting.flexibility)[:_NAMED]
+
+
+def _more(alike: Sequence[Ranked]) -> list[str]:
+    """Return e.g. `["3 others"]` if there are more learners than are named."""
+    others = len(alike) - _NAMED
+    return [f"{others} other{'s' if others > 1 else ''}"] if others > 0 else []
 
 
 def _is_inside(entry: Ranked, alike: Sequence[Ranked]) -> bool:

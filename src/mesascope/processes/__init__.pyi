@@ -1,5 +1,6 @@
 from ._constant import Constant as Constant
 from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
+from ._drifting_regression import DriftingRegression as DriftingRegression
 from ._empirical import Empirical as Empirical
 from ._empirical import SamplesField as SamplesField
 from ._few_shot import FewShot as FewShot

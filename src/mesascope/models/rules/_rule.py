@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import finite_nonnegative, integer_at_least
 from mesascope.specs import Built, Number, kind_of_function
 
-from .._arrays import axes, gaussian_array, positive_number, real_array
+from .._arrays import axes, gaussian_array, real_array
 from .._batched_matmul import batched_matmul
 from .._heads import head_streams
 
@@ -101,7 +101,7 @@ class RuleKind(Built, family="rule"):
     real: ClassVar[bool]
 
     def build(self, sizes: MemorySizes, scale: float, key: Array) -> MemoryRule:
-        """Return the rule, with independent N(0, scale²) weights of its gates."""
+        """Return the rule, with independent N(0, scale²) weights of its gates; for scale 0 gates are constant."""
         made: MemoryRule = self.call(sizes=sizes, scale=scale, key=key)
         return made
 
@@ -167,7 +167,7 @@ class Gate(eqx.Module):
             ValueError: `value` is not in (0, 1).
         """
         shape = (sizes.heads, integer_at_least("size", size, 1), sizes.width)
-        return cls(gaussian_array(key, shape, positive_number("scale", scale)), _bias(value, shape[:2]))
+        return cls(gaussian_array(key, shape, finite_nonnegative("scale", scale)), _bias(value, shape[:2]))
 
     @classmethod
     def constant(cls, sizes: MemorySizes, value: Number, size: int = 1) -> Self:
