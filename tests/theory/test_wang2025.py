@@ -152,6 +152,13 @@ def test_the_best_step_size_of_linear_attention_has_its_closed_form():
     np.testing.assert_allclose(error, 4 * (1 - 10 / 15), rtol=1e-12)
 
 
+def test_the_gain_of_linear_attention_is_a_step_size():
+    inputs = wang2025.gaussian_inputs(COVARIANCE)
+    one = wang2025.squared_errors(wang2025.linear_attention(0.05), inputs, 6, noise=NOISE)
+    two = wang2025.squared_errors(wang2025.linear_attention(1.0), inputs, 6, noise=NOISE, gain=0.05)
+    np.testing.assert_allclose(one, two, rtol=1e-13)
+
+
 def test_a_memory_that_diverges_has_infinite_errors():
     errors = wang2025.squared_errors(wang2025.delta_rule(5.0), wang2025.gaussian_inputs(np.eye(2)), 500)
     assert np.isinf(errors[-1]) and np.isfinite(errors[:10]).all()

@@ -50,14 +50,14 @@ class DriftingRegression(PromptProcess):
 
         from ._draws import einsum, standard_normal
 
-        count = integer_at_least("examples", examples, 1)
+        count, many = integer_at_least("examples", examples, 1), integer_at_least("batch", batch, 1)
         still_key, steps_key, noise_key = split_keys(key, 3)
         weights_key, prompts_key = split_keys(still_key)
-        first = self._still.draw_tasks(weights_key, batch)
+        first = self._still.draw_tasks(weights_key, many)
         x = self._still.prompts_of(prompts_key, first, count).x
-        steps = self.drift * standard_normal(steps_key, (batch, count, self.dim))
+        steps = self.drift * standard_normal(steps_key, (many, count, self.dim))
         weights = jnp.cumsum(jnp.concatenate([first[:, None], steps], 1), 1)
-        noise = self.noise * standard_normal(noise_key, (batch, count + 1))
+        noise = self.noise * standard_normal(noise_key, (many, count + 1))
         return Prompts(x, einsum("bnj,bnj->bn", x, weights) + noise)
 
     def describe(self) -> str:

@@ -6,10 +6,10 @@ the pairs $(x_i, y_i)$, and $\hat y = M_n x_q$ is compared with the label of a q
 
 With constant gates most rules are linear in their state $s$, the rows $M$, others such as a velocity, and last $w$:
 
-$$s_{i+1} = A_i s_i + (B_i s_i + c_i \sigma \xi_i e^\top)\, g(x_i)\, x_i x_i^\top, \qquad e^\top x_i x_i^\top := x_i^\top,$$
+$$s_{i+1} = A_i s_i + g(x_i)\, (B_i s_i x_i + c_i \sigma \xi_i)\, x_i^\top,$$
 
-with $g = 1$, or $g = 1/(\epsilon + |x|^2)$. So the second moments $C_{jk} = E\, s_j^\top s_k$ follow a linear recursion, and the
-squared error after $n$ examples is exact. It is derived here; the paper says which regression problem each layer solves.
+with $g = 1$, or $g = 1/(\epsilon + |x|^2)$. So the second moments $C_{jk} = E\, s_j^\top s_k$ follow a linear recursion, and
+the squared error after $n$ examples is exact. It is derived here; the paper says which regression problem each layer solves.
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ def mini_batches(step_size: Number, batch: int) -> Iterator[LinearStep]:
 
 
 def gaussian_inputs(covariance: Any) -> InputMoments:
-    r"""Return the moments of $x \sim N(0, \Sigma)$ with $g = 1$; $E\,x x^\top S\,x x^\top = \Sigma (S + S^\top) \Sigma +
-    \Sigma\, \mathrm{tr}\, \Sigma S$.
+    r"""Return the moments of $x \sim N(0, \Sigma)$ with $g = 1$.
+
+    $$E\,x x^\top S\,x x^\top = \Sigma (S + S^\top) \Sigma + \Sigma\, \mathrm{tr}\, \Sigma S.$$
 
     Args:
         covariance: $\Sigma$, symmetric positive definite, shape (d, d).
@@ -193,8 +194,9 @@ def squared_errors(
     *,
     drift: Number = 0.0,
     noise: Number = 0.0,
+    gain: Number = 1.0,
 ) -> np.ndarray:
-    r"""Return $E (\hat y - y)^2$ after $n = 0, \dots, N$ examples, the noise of the label of the query included.
+    r"""Return $E (\hat y - y)^2$ with $\hat y = \kappa M_n x_q$ after $n = 0, \dots, N$ examples, the noise of the label of the query included.
 
     The factor ½ of losses of this package is left out. One example costs $O(k^2 d^3)$.
 
@@ -204,6 +206,7 @@ def squared_errors(
         examples: $N \ge 1$.
         drift: $\delta \ge 0$.
         noise: $\sigma \ge 0$.
+        gain: $\kappa$, a factor of the prediction.
 
     Returns:
         Shape (N + 1,); infinite from where the errors exceed 1e150.
@@ -213,12 +216,13 @@ def squared_errors(
     """
     count = integer_at_least("examples", examples, 1)
     walk, variance = finite_nonnegative("drift", drift) ** 2, float(finite_nonnegative("noise", noise)) ** 2
-    dim, moments = len(inputs.query), None
+    factor, dim, moments = float(finite_number("gain", gain)), len(inputs.query), None
     errors = np.full(count + 1, np.inf)
     for n, step in zip(range(count + 1), steps, strict=False):
         if moments is None:
             moments = _at_start(len(step.noise), dim)
-        error = moments[0, 0] - moments[0, -1] - moments[-1, 0] + moments[-1, -1]
+        crossed = moments[0, -1] + moments[-1, 0]
+        error = factor**2 * moments[0, 0] - factor * crossed + moments[-1, -1]
         errors[n] = np.trace(inputs.query @ error) + variance
         if not errors[n] < _DRIFTS:
             errors[n:] = np.inf
@@ -243,7 +247,10 @@ def best_step_size(
 
     Args:
         steps_of: a step size → the steps of a rule.
-        inputs, examples, drift, noise: as for `squared_errors`.
+        inputs: of `gaussian_inputs` or `normalized_inputs`.
+        examples: $N \ge 1$.
+        drift: $\delta \ge 0$.
+        noise: $\sigma \ge 0$.
 
     Raises:
         TypeError, ValueError: as for `squared_errors`.
