@@ -196,9 +196,10 @@ def squared_errors(
     noise: Number = 0.0,
     gain: Number = 1.0,
 ) -> np.ndarray:
-    r"""Return $E (\hat y - y)^2$ with $\hat y = \kappa M_n x_q$ after $n = 0, \dots, N$ examples, the noise of the label of the query included.
+    r"""Return $E (\hat y - y)^2$ with $\hat y = \kappa M_n x_q$ after $n = 0, \dots, N$ examples.
 
-    The factor ½ of losses of this package is left out. One example costs $O(k^2 d^3)$.
+    The noise of the label of the query is included; the factor ½ of losses of this package is not. One example costs
+    $O(k^2 d^3)$.
 
     Args:
         steps: of `linear_attention`, `delta_rule`, `momentum` or `mini_batches`.

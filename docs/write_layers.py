@@ -1,0 +1,315 @@
+"""Write the page "What each layer computes in context": `python docs/write_layers.py RUN`.
+
+RUN is a folder, created if needed, that keeps what was computed: started again, the program goes on where it was stopped.
+For every kind of data it searches the constant gates of every rule that leave the smallest error, and identifies the layers
+with these gates. Then it trains a layer with every rule from random weights, and identifies the trained ones. It writes
+layers.json and the figures beside itself, and the tables between the marks of the page. About two hours on two cores.
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+import mesascope as ms
+from mesascope.core import named_key
+from mesascope.records import provenance, write_text
+from mesascope.report import distance_map, render
+from mesascope.specs import SpecError, known_kinds
+from mesascope.studies import StudySpec, TrainSpec, parse_spec
+from mesascope.theory import wang2025
+
+HERE = Path(__file__).parent
+RECORD, PAGE = HERE / "layers.json", HERE / "what-layers-compute.md"
+DIM, EXAMPLES, NOISE, DRIFT = 4, 16, 0.3, 0.3
+SPREAD = (2.0, 1.0, 0.5, 0.1)
+PROMPTS: dict[str, Any] = {"kind": "linear-regression", "dim": DIM, "noise": NOISE}
+DATA: dict[str, dict[str, Any]] = {
+    "linear regression": PROMPTS,
+    "drifting weights": {"kind": "drifting-regression", "dim": DIM, "noise": NOISE, "drift": DRIFT},
+    "ill-conditioned inputs": {**PROMPTS, "covariance": np.diag(SPREAD).tolist()},
+    "noisy sequences": {
+        "kind": "linear-ar",
+        "law": {"kind": "gaussian", "scale": 1.0},
+        "state_dim": DIM,
+        "spectrum": {"low": -0.9, "high": 0.9},
+        "noise": NOISE,
+    },
+}
+RULES: dict[str, dict[str, Any]] = {name: {"kind": name} for name in known_kinds("rule")} | {
+    "ttt-linear": {"kind": "ttt-linear", "mini_batch": 4, "norm": False},
+    "mesa-net, 2 steps": {"kind": "mesa-net", "steps": 2},
+}
+STARTS = {"rate": 0.1, "decay": 0.9, "momentum": 0.3, "forgetting": 0.05, "penalty": 1.0}
+SEARCHED, JUDGED = 4000, 100_000  # prompts on which gates are searched, and on which errors are measured
+TRAINING = {
+    "steps": 4000,
+    "batch": 256,
+    "seed": 0,
+    "held_out": 1024,
+    "record_every": 1000,
+    "precision": "float64",
+    "optimizer": {"method": "adam", "learning_rate": 0.01, "schedule": "cosine", "clip": 1.0},
+}
+
+
+def data_of(name: str) -> dict[str, Any]:
+    """The fields of a specification that say which data a model reads."""
+    return {
+        "process": DATA[name],
+        **({"horizon": EXAMPLES + 2} if is_tokens(name) else {"examples": EXAMPLES}),
+    }
+
+
+def is_tokens(name: str) -> bool:
+    """Whether the data are sequences."""
+    return bool(DATA[name]["kind"] == "linear-ar")
+
+
+def given(
+    rule: str, data: str, gates: Mapping[str, float] | None = None, gain: float = 1.0
+) -> dict[str, Any]:
+    """The specification of a layer whose weights are given, with constant gates."""
+    kind = "memory-solver" if is_tokens(data) else "prompt-memory-solver"
+    return {"kind": kind, "rule": {**RULES[rule], **(gates or {})}, "gain": gain}
+
+
+def trained(rule: str, data: str) -> dict[str, Any]:
+    """The specification of a layer with random weights, and with the embedding and the read-out of the given one."""
+    tokens = is_tokens(data)
+    return {
+        "kind": "composed",
+        "embedding": "paired-tokens" if tokens else "stacked-prompt",
+        "layers": [
+            {
+                "kind": "memory",
+                "rule": {**RULES[rule], **({"norm": False} if rule == "ttt-linear" else {})},
+                "keys": "free",
+                "scale": 0.3,
+                "residual": False,
+            }
+        ],
+        "readout": {"kind": "first-block"} if tokens else {"kind": "last-entry", "sign": 1},
+    }
+
+
+# Gates that leave the smallest error
+
+
+def searched(rule: str, data: str) -> dict[str, Any]:
+    """The constant gates and the gain that are best on samples, searched from three starts by the method of Nelder and Mead."""
+    fields = {one.name for one in dataclasses.fields(known_kinds("rule")[RULES[rule]["kind"]])}
+    names = [name for name in STARTS if name in fields]
+    inputs, targets = sampled(data, SEARCHED, "search")
+    error = eqx.filter_jit(lambda model: jnp.mean(squares(model, inputs, targets)))
+
+    def of(numbers: np.ndarray) -> float:
+        gates = {name: to_field(name, one) for name, one in zip(names, numbers, strict=False)}
+        try:
+            found = float(error(run_of(data, given(rule, data, gates, float(np.exp(numbers[-1])))).model))
+        except SpecError:  # a gate rounds to 0 or 1, or steps that diverge
+            return 1e300
+        return found if np.isfinite(found) else 1e300
+
+    start = np.array([*(to_line(name, STARTS[name]) for name in names), np.log(0.5)])
+    options = {"xatol": 1e-4, "fatol": 1e-10, "maxiter": 400}
+    ends = [
+        scipy.optimize.minimize(of, start + shift, method="Nelder-Mead", options=options)
+        for shift in (0.0, 0.7, -0.7)
+    ]
+    best = min(ends, key=lambda one: float(one.fun))
+    gates = {name: to_field(name, one) for name, one in zip(names, best.x, strict=False)}
+    return {
+        "gates": gates,
+        "gain": float(f"{np.exp(best.x[-1]):.4g}"),
+        "starts": sorted(float(one.fun) for one in ends),
+    }
+
+
+def to_line(name: str, value: float) -> float:
+    """A penalty as its logarithm, a gate as its log odds."""
+    return float(np.log(value) if name == "penalty" else np.log(value / (1 - value)))
+
+
+def to_field(name: str, number: float) -> float:
+    """The inverse of `to_line`, at least 10⁻⁴ from 0 and from 1, with six digits."""
+    value = np.exp(number) if name == "penalty" else np.clip(1 / (1 + np.exp(-number)), 1e-4, 1 - 1e-4)
+    return float(f"{value:.6g}")
+
+
+def run_of(data: str, model: Mapping[str, Any]) -> Any:
+    """The process and the model of a specification."""
+    return parse_spec({**data_of(data), "model": model, **TRAINING}, TrainSpec).build()
+
+
+def sampled(data: str, count: int, name: str) -> tuple[Any, Any]:
+    """Inputs of a model, and what it predicts: labels of queries, or last tokens."""
+    process, key = run_of(data, given("delta-net", data)).process, named_key(0, name)
+    if is_tokens(data):
+        tokens = process.sample(key, EXAMPLES + 2, count)
+        return (tokens[:, :-1],), tokens[:, -1]
+    x, y = process.sample(key, EXAMPLES, count)
+    return (x, y[:, :-1]), y[:, -1]
+
+
+def squares(model: Any, inputs: Any, targets: Any) -> Any:
+    """Squared errors, a number for each sample."""
+    if len(inputs) == 1:
+        return jnp.sum((model.predictions(*inputs)[:, -1] - targets) ** 2, -1)
+    return (model(*inputs) - targets) ** 2
+
+
+def measured(model: Any, data: str) -> dict[str, Any]:
+    """The mean squared error on new samples, with its 95 % interval."""
+    of = eqx.filter_jit(squares)
+    errors = np.concatenate(
+        [np.asarray(of(model, *sampled(data, JUDGED // 10, f"judge {part}"))) for part in range(10)]
+    )
+    half = 1.96 * errors.std() / len(errors) ** 0.5
+    return {
+        "error": float(errors.mean()),
+        "interval": [float(errors.mean() - half), float(errors.mean() + half)],
+    }
+
+
+def exact(rule: str, data: str, found: Mapping[str, Any]) -> float | None:
+    """The exact error of a rule with these gates, where second moments give it."""
+    if is_tokens(data):
+        return None
+    gates = found["gates"]
+    inputs = wang2025.gaussian_inputs(np.diag(SPREAD) if data.startswith("ill") else np.eye(DIM))
+    if rule == "linear-attention":
+        steps = wang2025.linear_attention(1.0)
+    elif rule == "retention":
+        steps = wang2025.linear_attention(1.0, gates["decay"])
+    elif rule in ("delta-net", "gated-delta-net"):
+        steps = wang2025.delta_rule(gates["rate"], gates.get("decay", 1.0))
+    elif rule == "titans":
+        steps = wang2025.momentum(gates["rate"], gates["momentum"], gates["forgetting"])
+    elif rule == "longhorn" and not data.startswith("ill"):
+        steps, inputs = wang2025.delta_rule(1.0), wang2025.normalized_inputs(DIM, 1 / gates["rate"])
+    else:
+        return None
+    drift = DRIFT if data.startswith("drifting") else 0.0
+    errors = wang2025.squared_errors(steps, inputs, EXAMPLES, drift=drift, noise=NOISE, gain=found["gain"])
+    return float(errors[-1])
+
+
+# Runs
+
+
+def swept(run: Path, name: str, kind: str, data: str, models: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute a study over models and return the outcome of every model."""
+    base = {**data_of(data), **(TRAINING if kind == "train" else {"tasks": 1000, "seed": 0, "search": False})}
+    values = [{"label": label, "value": value} for label, value in models.items()]
+    study = parse_spec(
+        {"name": name, "kind": kind, "base": base, "axes": [{"path": "model", "values": values}]}, StudySpec
+    )
+    with ms.open_store(run / "store") as store:
+        ms.sweep(study, store)
+        points = store.folders.study(name).points
+        rows = [store.find(point.run) for point in points]
+    return {
+        label: {"run": str(run / "store/runs" / row.id), **row.outcome}
+        for label, row in zip(models, rows, strict=True)
+    }
+
+
+def computed(run: Path, data: str) -> dict[str, Any]:
+    """All that the page says of one kind of data."""
+    file = run / f"{data.replace(' ', '-')}.json"
+    found = json.loads(file.read_text()) if file.exists() else {}
+    for rule in RULES:
+        if rule not in found:
+            print(f"{data}: gates of {rule}", flush=True)
+            found[rule] = searched(rule, data)
+            write_text(file, json.dumps(found))
+    name = data.replace(" ", "-")
+    constructed = {rule: given(rule, data, one["gates"], one["gain"]) for rule, one in found.items()}
+    named = swept(run, f"given-{name}", "identify", data, constructed)
+    trainings = swept(run, f"training-{name}", "train", data, {rule: trained(rule, data) for rule in RULES})
+    ends = {rule: {"kind": "checkpoint", "path": one["run"]} for rule, one in trainings.items()}
+    named_trained = swept(run, f"trained-{name}", "identify", data, ends)
+    return {
+        rule: {
+            **one,
+            "exact": exact(rule, data, one),
+            "given": {**measured(run_of(data, constructed[rule]).model, data), **told(named[rule])},
+            "trained": {**measured(ms.load_trained(ends[rule]["path"]), data), **told(named_trained[rule])},
+        }
+        for rule, one in found.items()
+    }
+
+
+def told(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of an identification that the page shows."""
+    ranking = [
+        {name: one[name] for name in ("learner", "distance", "interval")} for one in outcome["ranking"]
+    ]
+    return {**{name: outcome[name] for name in ("verdict", "headline", "candidates")}, "ranking": ranking}
+
+
+# The page
+
+
+def written(page: str, record: Mapping[str, Any]) -> str:
+    """The page with the tables of a record between its marks."""
+    for name, layers in record["data"].items():
+        mark = f"<!--{name}-->"
+        start, end = page.index(mark) + len(mark), page.index(f"<!--/{name}-->")
+        page = page[:start] + "\n" + table(layers) + page[end:]
+    return page
+
+
+def table(layers: Mapping[str, Any]) -> str:
+    """A row for each rule: the errors with given and with trained weights, and what identification says of both."""
+    lines = [
+        "| rule | gates, gain | error | exact | what it computes | trained | what it computes then |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rule, one in layers.items():
+        gates = ", ".join(
+            f"{name} {value:.3g}" for name, value in {**one["gates"], "gain": one["gain"]}.items()
+        )
+        exactly = "" if one["exact"] is None else f"{one['exact']:.4f}"
+        lines.append(
+            f"| `{rule}` | {gates} | {with_interval(one['given'])} | {exactly} | {one['given']['headline']} | "
+            f"{with_interval(one['trained'])} | {one['trained']['headline']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def with_interval(one: Mapping[str, Any]) -> str:
+    """A mean and its 95 % interval."""
+    low, high = one["interval"]
+    return f"{one['error']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def drawn(record: Mapping[str, Any]) -> None:
+    """Draw the distances of the learners from the layers with given weights, and from trained ones."""
+    for state in ("given", "trained"):
+        for name, layers in record["data"].items():
+            rankings = {rule: one[state]["ranking"] for rule, one in layers.items()}
+            figure = distance_map(rankings, f"Layers with {state} weights on {name}")
+            if figure is not None:
+                render(figure, HERE / f"layers-{state}-{name.replace(' ', '-')}", formats=("png",))
+
+
+if __name__ == "__main__":
+    ms.enable_x64()
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        "data": {name: computed(folder, name) for name in DATA},
+        "provenance": provenance().model_dump(mode="json"),
+    }
+    write_text(RECORD, json.dumps(result, indent=1))
+    drawn(result)
+    write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), result))
