@@ -23,6 +23,7 @@ from mesascope.records import (
     training_figure,
 )
 
+from ._distance_map import distance_map
 from ._material import Figures
 
 _CURVES = 6  # more curves cannot be distinguished by eye
@@ -54,7 +55,7 @@ def run_figures(row: RunRow, folders: RunFolders, problems: list[str]) -> Figure
 def study_figures(
     study: StudyRecord, rows: Mapping[str, RunRow], folders: RunFolders, problems: list[str]
 ) -> Figures:
-    """Outcomes over the axes, and the losses of some runs along their trajectories.
+    """Outcomes over the axes, losses of some runs along their trajectories, and distances of learners from models.
 
     Adds one line to `problems` for each trajectory that cannot be read.
     """
@@ -74,7 +75,13 @@ def study_figures(
             curves.append(curve)
     if curves:
         figures.append(("losses", _losses_figure(curves, f"Study {study.name}", len(done))))
-    return tuple(figures)
+    rankings = {_place(study.axes, point.place): rows[point.run].outcome.get("ranking") for point in done}
+    distances = distance_map(
+        {model: ranking for model, ranking in rankings.items() if ranking},
+        f"Study {study.name}",
+        "Distances of the nearest learners from the model of every run: shares of its mean square that they leave unexplained.",
+    )
+    return (*figures, *([] if distances is None else [("distances", distances)]))
 
 
 # Trajectories

@@ -11,6 +11,7 @@ import pytest
 
 import mesascope as ms
 from mesascope.records import RecordError, RunFolders, open_store
+from mesascope.report import gather
 from mesascope.specs import MissingExtraError
 from mesascope.studies import SpecError, StudySpec, SweepError, TrainSpec, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _execute
@@ -129,7 +130,7 @@ def test_every_kind_can_be_swept(study_with, prompts_with, many_losses, tmp_path
     exact |= {"law": {"kind": "rademacher"}, "mask": "off-diagonal"}
     studies = [
         {"name": "t", "kind": "train", "base": train, "axes": [{"path": "seed", "seeds": 2}]},
-        {"name": "i", "kind": "identify", "base": asked, "axes": [{"path": "seed", "seeds": 1}]},
+        {"name": "i", "kind": "identify", "base": asked, "axes": [{"path": "seed", "seeds": 2}]},
         {"name": "c", "kind": "certify", "base": exact, "axes": [{"path": "horizon", "values": [5]}]},
         many_losses(2),
     ]
@@ -145,6 +146,16 @@ def test_every_kind_can_be_swept(study_with, prompts_with, many_losses, tmp_path
     assert list(path.step.values) == [5, 10, 15, 20]
     assert (folders.folder(str(trained.run.values[0])) / "checkpoint").is_dir()
     assert str(named.verdict.values[0]) in ("identified", "ambiguous", "none")
+    (entry,) = gather(["i"], store=tmp_path / "s").entries
+    distances = dict(entry.figures)["distances"]
+    (cells,) = distances.panels[0].traces
+    assert cells.ynames == ("seed = 1", "seed = 0")  # from below
+    assert {*cells.xnames} == {"zero", "gradient-descent"}
+    expected = {
+        one["learner"]: min(one["distance"], 1.0)  # as far as the colours go
+        for one in folders.finished(str(named.run.values[0])).outcome["ranking"]
+    }
+    assert dict(zip(cells.xnames, cells.z[1], strict=True)) == expected
     assert proved.proved.values.tolist() == [True]
     assert np.isfinite(lost.loss).all()
 
