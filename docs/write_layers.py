@@ -47,11 +47,12 @@ RULES: dict[str, dict[str, Any]] = {name: {"kind": name} for name in known_kinds
     "ttt-linear": {"kind": "ttt-linear", "mini_batch": 4, "norm": False},
     "mesa-net, 2 steps": {"kind": "mesa-net", "steps": 2},
 }
+FEATURES = {"normalized-linear-attention": "elu"}  # its sum of weights is > 0 for positive features only
 STARTS = {"rate": 0.1, "decay": 0.9, "momentum": 0.3, "forgetting": 0.05, "penalty": 1.0}
 SEARCHED, JUDGED = 4000, 100_000  # prompts on which gates are searched, and on which errors are measured
 TRAINING = {
-    "steps": 4000,
-    "batch": 256,
+    "steps": 3000,
+    "batch": 128,
     "seed": 0,
     "held_out": 1024,
     "record_every": 1000,
@@ -78,7 +79,8 @@ def given(
 ) -> dict[str, Any]:
     """The specification of a layer whose weights are given, with constant gates."""
     kind = "memory-solver" if is_tokens(data) else "prompt-memory-solver"
-    return {"kind": kind, "rule": {**RULES[rule], **(gates or {})}, "gain": gain}
+    features = FEATURES.get(rule, "identity")
+    return {"kind": kind, "rule": {**RULES[rule], **(gates or {})}, "gain": gain, "feature_map": features}
 
 
 def trained(rule: str, data: str) -> dict[str, Any]:
@@ -90,8 +92,9 @@ def trained(rule: str, data: str) -> dict[str, Any]:
         "layers": [
             {
                 "kind": "memory",
-                "rule": {**RULES[rule], **({"norm": False} if rule == "ttt-linear" else {})},
+                "rule": RULES[rule],
                 "keys": "free",
+                "feature_map": FEATURES.get(rule, "identity"),
                 "scale": 0.3,
                 "residual": False,
             }
@@ -119,7 +122,7 @@ def searched(rule: str, data: str) -> dict[str, Any]:
         return found if np.isfinite(found) else 1e300
 
     start = np.array([*(to_line(name, STARTS[name]) for name in names), np.log(0.5)])
-    options = {"xatol": 1e-4, "fatol": 1e-10, "maxiter": 400}
+    options = {"xatol": 1e-3, "fatol": 1e-8, "maxiter": 300}
     ends = [
         scipy.optimize.minimize(of, start + shift, method="Nelder-Mead", options=options)
         for shift in (0.0, 0.7, -0.7)
@@ -207,13 +210,13 @@ def exact(rule: str, data: str, found: Mapping[str, Any]) -> float | None:
 
 def swept(run: Path, name: str, kind: str, data: str, models: Mapping[str, Any]) -> dict[str, Any]:
     """Compute a study over models and return the outcome of every model."""
-    base = {**data_of(data), **(TRAINING if kind == "train" else {"tasks": 1000, "seed": 0, "search": False})}
+    base = {**data_of(data), **(TRAINING if kind == "train" else {"tasks": 400, "seed": 0, "search": False})}
     values = [{"label": label, "value": value} for label, value in models.items()]
     study = parse_spec(
         {"name": name, "kind": kind, "base": base, "axes": [{"path": "model", "values": values}]}, StudySpec
     )
+    ms.sweep(study, run / "store")
     with ms.open_store(run / "store") as store:
-        ms.sweep(study, store)
         points = store.folders.study(name).points
         rows = [store.find(point.run) for point in points]
     return {

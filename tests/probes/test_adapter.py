@@ -190,3 +190,26 @@ def test_functions_are_found_by_name():
 def test_wrong_names_are_refused_with_the_fix(name, kind, said):
     with pytest.raises(kind, match=said):
         import_callable(name)
+
+
+def _adds(x, y):
+    return (x[..., 0] * y).sum(-1)  # wants a label for every input
+
+
+@pytest.mark.parametrize(
+    ("model", "interface", "arrays", "note"),
+    [
+        (_adds, None, [(2, 4, 3), (2, 3)], "x (2, 4, 3) and y (2, 3), without a label of the query; give interface='xs-ys'"),
+        (lambda x: x @ x, None, [(2, 4, 3)], "contexts (2, 4, 3); give interface='tokens' if it returns logits"),
+        (lambda x, y: x @ x, "xs-ys", [(2, 4, 3), (2, 4)], "xs (2, 4, 3) and ys (2, 4); give interface='context'"),
+        (lambda x: x @ np.ones(7), "tokens", [(2, 4)], "symbols (2, 4); give interface='context'"),
+    ],
+)  # fmt: skip
+def test_an_exception_of_a_model_says_how_it_was_called_and_which_interface_may_fit(
+    model, interface, arrays, note
+):
+    predict = as_callable(model, interface=interface)
+    predict = getattr(predict, "function", predict)
+    with pytest.raises(ValueError, match=r"matmul|broadcast") as raised:
+        predict(*map(np.ones, arrays))
+    assert note in raised.value.__notes__[0]

@@ -77,9 +77,37 @@ def as_callable(
         raise TypeError("readout: is used only with embed; remove it, or give embed")
     interface = interface or _interface_of(model)
     if interface == "tokens":
-        return TokenLogits(_of_library(_logits_of(model), model))
-    predict = _of_library(model, model)
+        return TokenLogits(_explained(_of_library(_logits_of(model), model), interface))
+    predict = _explained(_of_library(model, model), interface)
     return XsYs(predict) if interface == "xs-ys" else predict
+
+
+def _explained(predict: Predictor, interface: Interface) -> Predictor:
+    """The function, whose exceptions say in a note how it was called, and which interface may fit instead."""
+
+    def call(*arrays: Any) -> np.ndarray:
+        try:
+            return predict(*arrays)
+        except Exception as error:
+            error.add_note(_called(interface, arrays))
+            raise
+
+    return call
+
+
+def _called(interface: Interface, arrays: tuple[Any, ...]) -> str:
+    x = np.shape(arrays[0])
+    if interface == "tokens":
+        return (
+            f"it was called with symbols {x}; give interface='context' if it takes contexts of another form"
+        )
+    if len(arrays) == 1:
+        fix = "give interface='tokens' if it returns logits of symbols, or data of prompts if it takes inputs and labels"
+        return f"it was called with contexts {x}; {fix}"
+    y = np.shape(arrays[1])
+    if interface == "xs-ys":
+        return f"it was called with xs {x} and ys {y}; give interface='context' if it takes the labels of the examples only"
+    return f"it was called with x {x} and y {y}, without a label of the query; give interface='xs-ys' if it takes one"
 
 
 def _of_library(function: Callable[..., Any], model: Any, *others: Any) -> Predictor:

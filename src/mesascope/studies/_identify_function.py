@@ -102,9 +102,11 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
 
 def _describe(name: str, error: BaseException) -> str:
     """The exception, its line in the file of the module, and the fix."""
-    place, text = _place(name, error), one_line(str(error))
+    notes = getattr(error, "__notes__", [])  # of `as_callable`: how it was called
+    place, text = _place(name, error), one_line("; ".join([*filter(None, [str(error)]), *notes]))
     if place is None:
-        return f"{name} cannot be called: {text}; it is called as f(contexts) for sequences, as f(x, y) for prompts"
+        how = "" if notes else "; it is called as f(contexts) for sequences, as f(x, y) for prompts"
+        return f"{name} cannot be called: {text}{how}"
     file, line = place
     return f"{name} raised {type(error).__name__} in {file}:{line}{': ' * bool(text)}{text}; fix it there"
 
