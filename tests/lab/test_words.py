@@ -1,8 +1,11 @@
 """Sentences of the page."""
 
+import re
+
 import pytest
 
 from mesascope.lab._words import conclusions, typeset
+from mesascope.papers import claims
 
 
 @pytest.mark.parametrize(
@@ -12,6 +15,13 @@ from mesascope.lab._words import conclusions, typeset
         ("E[x_j^2] − E[x_12^4]²", "E[x<sub>j</sub><sup>2</sup>] − E[x<sub>12</sub><sup>4</sup>]²"),
         ("|x_j| ≠ Σ_{r≠j} x_r", "|x<sub>j</sub>| ≠ Σ<sub>r≠j</sub> x<sub>r</sub>"),
         ("products a_j b_j", "products a<sub>j</sub> b<sub>j</sub>"),
+        ("W^KQ, ∂L/∂W^PV, W_Q", "W<sup>KQ</sup>, ∂L/∂W<sup>PV</sup>, W<sub>Q</sub>"),
+        (
+            "‖Σ^{1/2}AΣ^{1/2}‖, λ_max, L_∞",
+            "‖Σ<sup>1/2</sup>AΣ<sup>1/2</sup>‖, λ<sub>max</sub>, L<sub>∞</sub>",
+        ),
+        ("(1/κ)^(2^k), e^−β, 10^-4", "(1/κ)<sup>2<sup>k</sup></sup>, e<sup>−β</sup>, 10<sup>-4</sup>"),
+        ("p_{T−1}²‖C‖², wᵀx_q", "p<sub>T−1</sub>²‖C‖², wᵀx<sub>q</sub>"),
         ("raise max_steps, x_max", "raise max_steps, x_max"),
         ("E x^6 < <b>1</b> & 2", "E x<sup>6</sup> &lt; &lt;b&gt;1&lt;/b&gt; &amp; 2"),
     ],
@@ -49,3 +59,11 @@ GAUSSIAN = {
 def test_what_follows_is_reported_of_the_mask_and_the_normalizer(changes, first):
     line, *_ = conclusions(GAUSSIAN | changes)
     assert line.endswith(first)
+
+
+def test_no_claim_shows_a_sign_of_notation():
+    """The marks _ ^ { } stand for scripts in titles, statements and criteria; names of programs keep theirs."""
+    for one in claims():
+        for text in (one.title, one.statement, one.criterion):
+            shown = re.sub(r"`[^`]*`|<su[bp]>|</su[bp]>|\w{2,}_\w+|\{[^{}^_]*,[^{}^_]*\}", "", typeset(text))
+            assert not re.search(r"[\^{}]|_", shown), (one.id, shown)

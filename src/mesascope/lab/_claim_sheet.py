@@ -12,7 +12,8 @@ from mesascope.records import SIGNS
 
 from ._session import Session
 from ._shelf import Shelved
-from ._widgets import Work, draw_figures, heading, in_short, later
+from ._widgets import Work, draw_figures, heading, in_short, later, sentence
+from ._words import typeset
 
 _SIGNS = dict[str, str](SIGNS.items())
 _STARTING = 5.0  # seconds until a process can begin
@@ -39,7 +40,7 @@ class ClaimSheet:
         self._dialog.on_value_change(self._turned)
         with self._dialog, ui.card().classes("lab-sheet"):
             with ui.row().classes("w-full items-start no-wrap gap-2"):
-                self._title = ui.label("").classes("grow lab-sheet-title").props("role=heading aria-level=2")
+                self._title = sentence("").classes("grow lab-sheet-title").props("role=heading aria-level=2")
                 close = ui.button(icon="close", on_click=self._dialog.close)
                 close.props('flat dense round aria-label="close"')
             self._what = ui.column().classes("w-full gap-2")
@@ -57,7 +58,7 @@ class ClaimSheet:
         """Open a claim."""
         self._one = one
         self._dialog.props["aria-label"] = one.title
-        self._title.set_text(one.title)
+        self._title.set_content(typeset(one.title))
         if self._began is None:
             self.work.show_error(None)
         took = _seconds(one)
@@ -141,9 +142,9 @@ def _what(one: Shelved) -> None:
     sign = _SIGNS.get(one.outcome, "–")
     ui.label(f"{sign} {one.outcome} · {evidence}").classes("text-subtitle2").props('data-fact="outcome"')
     ui.label(f"{one.id}; {one.source}; origin: {one.origin}").classes("text-caption lab-caption")
-    ui.label(one.statement).props('data-fact="statement"')
+    sentence(one.statement).props('data-fact="statement"')
     if one.insight:
-        ui.label(one.insight)
+        sentence(one.insight)
     record = one.record
     _section("Criterion", {"": record.criterion if record else one.criterion})
     _section("Setting", record.setting if record else one.setting)
@@ -181,11 +182,11 @@ def _section(title: str, values: dict[str, Any]) -> None:
         return
     heading(title).props("aria-level=3")
     if set(told) == {""}:
-        ui.label(told[""])
+        sentence(told[""])
         return
     with ui.element("dl").classes("lab-listing"):
         for name, value in told.items():
             with ui.element("dt"):
                 ui.label(name.replace("_", " "))
             with ui.element("dd"):
-                ui.label(in_short(value)).props(f'data-fact="{name}"')
+                sentence(in_short(value)).props(f'data-fact="{name}"')

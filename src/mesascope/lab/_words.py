@@ -4,18 +4,28 @@ import re
 from html import escape
 from typing import Any
 
-_SUBSCRIPT = re.compile(r"\b(?:(κ)(\d)|([abxΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
+_KAPPA = re.compile(r"\bκ(\d)")
+_SUBSCRIPT = re.compile(
+    r"(?<![A-Za-z0-9_])([A-Za-zΑ-Ωα-ωℓ∇ŷ]|1(?=_\{))_(?:\{([^{}]*)\}|(\d+|[A-Za-zα-ω∞](?![A-Za-z0-9_])|(?<=[λσ]_)(?:max|min)\b))"
+)
+_SUPERSCRIPT = re.compile(
+    r"(?<=\S)\^(?:\{([^{}]*)\}|\(([^()]*)\)|([-−]?(?:\d+|[A-Za-zα-ω])(?![A-Za-z0-9])|[A-Z]{2}\b))"
+)
 
 
 def typeset(text: str) -> str:
-    """Return a sentence of `theory` as HTML: κ1, x_j^2 and Σ_{r≠j} with subscripts and superscripts."""
-    subscripted = _SUBSCRIPT.sub(_subscripted, escape(text, quote=False))
-    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", subscripted)
+    """Return a sentence as HTML: κ1, x_j^2, Σ_{r≠j}, W^KQ and (1/κ)^(2^k) with subscripts and superscripts."""
+    return _scripts(escape(text, quote=False))
 
 
-def _subscripted(found: re.Match[str]) -> str:
-    letter, *sign = filter(None, found.groups())
-    return f"{letter}<sub>{''.join(sign)}</sub>"
+def _scripts(text: str) -> str:
+    text = _KAPPA.sub(r"κ<sub>\1</sub>", text)
+    text = _SUBSCRIPT.sub(lambda found: f"{found[1]}<sub>{_inside(found.groups()[1:])}</sub>", text)
+    return _SUPERSCRIPT.sub(lambda found: f"<sup>{_inside(found.groups())}</sup>", text)
+
+
+def _inside(groups: tuple[str | None, ...]) -> str:
+    return _scripts(next(one for one in groups if one is not None))
 
 
 def conclusions(facts: dict[str, Any]) -> list[str]:
