@@ -13,6 +13,7 @@ from mesascope.lab import _compute, _compute_pools
 from mesascope.lab._behaviour_panel import weights_at
 from mesascope.lab._form import form_of, setting_of
 from mesascope.lab._setting import DEFAULT, from_query, read_setting
+from mesascope.lab._words import conclusions
 from mesascope.lab.story._drawings import ratio_data, ride_data
 from mesascope.lab.story._glossary import GLOSSARY, glossed
 from mesascope.lab.story._notebook import PROGRAMS, programs, to_notebook
@@ -189,9 +190,16 @@ def test_every_symbol_of_every_text_has_a_gloss(small):
         *(text for _, text in STEPS.values()),
         why_sentence(small["facts"]),
         why_longer(small["facts"]),
+        result_sentence(small["flow"], None),
+        *(preset.question for preset in PRESETS),
+        *conclusions(small["facts"]),
+        *(preset.answer(small)[1] for preset in PRESETS if preset.id not in ("full-one", "full-one-mask")),
     ]
-    used = set(re.findall(r"\[\[(.*?)\]\]", " ".join(texts))) | {"gradient descent", "T", "d"}
-    assert used == set(GLOSSARY)
+    used = set(re.findall(r'class="story-gloss" aria-label="(.*?): ', " ".join(map(glossed, texts))))
+    assert used | {"gradient descent", "T", "d", "ŷ/x"} == set(GLOSSARY)
+    for text in texts:
+        plain = re.sub(r"<button.*?</button>", "", glossed(text))
+        assert not re.search(r"κ|x̄|Λ|Σ<sub>|\bab\b|ŷ|E x²|\[\[", plain), plain
     shown = glossed("<b> [[ab]] x_{t+1}")
     assert shown.startswith("&lt;b&gt; <button") and shown.endswith("x<sub>t+1</sub>")
     with pytest.raises(KeyError):

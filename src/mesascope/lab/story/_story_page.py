@@ -20,7 +20,7 @@ from mesascope.lab._setting import DEFAULT, read_setting
 from mesascope.lab._setting_page import SettingPage
 from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Slider, Work, later, sentence
-from mesascope.lab._words import conclusions, typeset
+from mesascope.lab._words import conclusions
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
@@ -199,7 +199,7 @@ class StoryPage(SettingPage):
         card = "story-preset" if isinstance(asked, Preset) else ""
         with ui.element("div").classes(card).props(f'data-preset="{asked.id}"'):
             ui.label(asked.title).classes("story-preset-title").props("role=heading aria-level=4")
-            sentence(asked.question)
+            _text(asked.question)
             with ui.row().classes("story-doors"):
                 for number, option in enumerate(asked.options):
                     _button(option, partial(act, number)).props("outline", remove="flat")
@@ -244,7 +244,7 @@ class StoryPage(SettingPage):
         self._theory.clear()
         with self._theory:
             for line in conclusions(facts):
-                sentence(line)
+                _text(line)
         self._reason.set_content(glossed(why_sentence(facts)))
         self._longer.set_content(glossed(why_longer(facts)))
         self._titles["why"].set_text(why_title(facts))
@@ -311,7 +311,7 @@ class StoryPage(SettingPage):
     async def _try_pool(self, number: int) -> None:
         pools = await self._pooling.compute("The pools could not be computed")
         if pools is not None:
-            self._answers[POOL.id].set_content(typeset(POOL.judge(number, pool_answer(pools))))
+            self._answers[POOL.id].set_content(glossed(POOL.judge(number, pool_answer(pools))))
             self._pool.show(pool_data(pools))
 
     async def _go_back(self) -> None:
@@ -326,7 +326,7 @@ class StoryPage(SettingPage):
         if guess is None or any(self.session.current(name) is None for name in wanted):
             return
         told = guess.preset.judge(guess.number, guess.preset.answer(self.session.results))
-        self._answers[guess.preset.id].set_content(typeset(told))
+        self._answers[guess.preset.id].set_content(glossed(told))
         self._guess = None
 
 
