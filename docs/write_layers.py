@@ -219,9 +219,10 @@ def swept(run: Path, name: str, kind: str, data: str, models: Mapping[str, Any])
     with ms.open_store(run / "store") as store:
         points = store.folders.study(name).points
         rows = [store.find(point.run) for point in points]
+        folders = [str(store.folders.folder(row.id)) for row in rows]
     return {
-        label: {"run": str(run / "store/runs" / row.id), **row.outcome}
-        for label, row in zip(models, rows, strict=True)
+        label: {"folder": folder, **row.outcome}
+        for label, row, folder in zip(models, rows, folders, strict=True)
     }
 
 
@@ -238,7 +239,9 @@ def computed(run: Path, data: str) -> dict[str, Any]:
     constructed = {rule: given(rule, data, one["gates"], one["gain"]) for rule, one in found.items()}
     named = swept(run, f"given-{name}", "identify", data, constructed)
     trainings = swept(run, f"training-{name}", "train", data, {rule: trained(rule, data) for rule in RULES})
-    ends = {rule: {"kind": "checkpoint", "path": one["run"]} for rule, one in trainings.items()}
+    ends = {
+        rule: {"kind": "checkpoint", "path": f"{one['folder']}/checkpoint"} for rule, one in trainings.items()
+    }
     named_trained = swept(run, f"trained-{name}", "identify", data, ends)
     return {
         rule: {

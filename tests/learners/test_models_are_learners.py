@@ -36,6 +36,7 @@ from mesascope.models import (
     StackedPrompt,
     Titans,
     TTTLinear,
+    prompt_memory_solver,
 )
 from mesascope.processes import DiagonalUnitary, Gaussian, LinearRegression, OrthogonalAR
 from mesascope.theory import ahn2023, vonoswald2023
@@ -102,6 +103,20 @@ START = np.zeros((1, DIM, DIM)), np.zeros((1, DIM))
 )
 def test_rules_with_constant_gates_are_learners(tokens, rule, learner):
     assert_layer_is(rule, tokens, learner)
+
+
+def test_linear_attention_with_a_gain_is_one_step_on_a_mean():
+    x, y = LinearRegression(DIM).sample(named_key(0), SIZE, 4)
+    model = prompt_memory_solver(DIM, "linear-attention", gain=0.1, key=named_key(0))
+    close(predictions(GradientDescent(0.1 * SIZE), *prompt_examples(x, y))[:, -1, 0], model(x, y[:, :-1]))
+
+
+def test_unit_keys_of_delta_net_are_normalized_for_every_offset():
+    x, y = LinearRegression(DIM).sample(named_key(0), SIZE, 4)
+    model = prompt_memory_solver(DIM, {"kind": "delta-net", "rate": 0.4}, keys="unit", key=named_key(0))
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    learner = NormalizedLMS(0.4 * 1.7, 0.7)
+    close(predictions(learner, *prompt_examples(unit, y))[:, -1, 0], model(x, y[:, :-1]))
 
 
 def test_mini_batches_of_a_memory_are_those_of_a_learner():

@@ -199,7 +199,7 @@ class StoryPage(SettingPage):
         card = "story-preset" if isinstance(asked, Preset) else ""
         with ui.element("div").classes(card).props(f'data-preset="{asked.id}"'):
             ui.label(asked.title).classes("story-preset-title").props("role=heading aria-level=4")
-            _text(asked.question)
+            _glossed(asked.question)
             with ui.row().classes("story-doors"):
                 for number, option in enumerate(asked.options):
                     _button(option, partial(act, number)).props("outline", remove="flat")
@@ -244,7 +244,7 @@ class StoryPage(SettingPage):
         self._theory.clear()
         with self._theory:
             for line in conclusions(facts):
-                _text(line)
+                _glossed(line)
         self._reason.set_content(glossed(why_sentence(facts)))
         self._longer.set_content(glossed(why_longer(facts)))
         self._titles["why"].set_text(why_title(facts))
@@ -336,5 +336,10 @@ def _button(text: str, act: Callable[[], Any]) -> ui.button:
 
 
 def _text(source: str) -> ui.html:
-    """A text with symbols of the glossary."""
-    return ui.html(glossed(source), sanitize=False).classes("story-text")  # `glossed` escapes everything else
+    """A text of a step."""
+    return _glossed(source).classes("story-text")
+
+
+def _glossed(source: str) -> ui.html:
+    """A sentence with symbols of the glossary."""
+    return ui.html(glossed(source), sanitize=False)  # `glossed` escapes everything else
