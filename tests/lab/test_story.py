@@ -83,7 +83,7 @@ def test_a_law_is_chosen_and_the_story_changes(story):
 @pytest.mark.slow
 def test_two_windows_tell_their_own_stories(story, browser, lab):
     with browser.page() as (other, seen):
-        other.goto(lab.at(SMALL + "&law.kind=sparse", page=""))
+        other.goto(lab.at(SMALL.replace("gaussian&law.scale=1", "sparse"), page=""))
         wait_for_text(result(other), "with step 1; theory says 1 ✓")
         story.locator('[data-act="one-size"]').click()
         wait_for_text(story.locator('[data-step="why"]'), "one step size is right for all")
