@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, Nonnegative, kind
+from ..specs import Dim, Nonnegative, kind, show_number
 from ._linear_regression import LinearRegression
 from ._process import PromptProcess, Prompts
 from ._random_diagonal import CovarianceField
@@ -55,13 +55,13 @@ class DriftingRegression(PromptProcess):
         weights_key, prompts_key = split_keys(still_key)
         first = self._still.draw_tasks(weights_key, many)
         x = self._still.prompts_of(prompts_key, first, count).x
-        steps = self.drift * standard_normal(steps_key, (many, count, self.dim))
+        steps = float(self.drift) * standard_normal(steps_key, (many, count, self.dim))
         weights = jnp.cumsum(jnp.concatenate([first[:, None], steps], 1), 1)
-        noise = self.noise * standard_normal(noise_key, (many, count + 1))
+        noise = float(self.noise) * standard_normal(noise_key, (many, count + 1))
         return Prompts(x, einsum("bnj,bnj->bn", x, weights) + noise)
 
     def describe(self) -> str:
         """Return e.g. `DriftingRegression(dim=5, drift=0.1, noise=0.1)`."""
         covariance = "" if self.covariance is None else ", Σ given"
-        noise = f", noise={self.noise:g}" if self.noise else ""
-        return f"DriftingRegression(dim={self.dim}, drift={self.drift:g}{covariance}{noise})"
+        noise = f", noise={show_number(self.noise)}" if self.noise else ""
+        return f"DriftingRegression(dim={self.dim}, drift={show_number(self.drift)}{covariance}{noise})"

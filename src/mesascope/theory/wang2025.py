@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import covariance_matrix, finite_nonnegative, finite_number, finite_positive, integer_at_least
+from ..core import covariance_matrix, finite_nonnegative, finite_number, integer_at_least
 from ..specs import Number
 
 _DRIFTS = 1e150
@@ -261,7 +261,7 @@ def best_step_size(
         steps = steps_of(float(np.exp(logarithm)))
         return float(squared_errors(steps, inputs, examples, drift=drift, noise=noise)[-1])
 
-    scale = np.log(finite_positive("largest eigenvalue", float(np.linalg.eigvalsh(inputs.first)[-1])))
+    scale = np.log(float(np.linalg.eigvalsh(inputs.first)[-1]))
     tried = np.linspace(np.log(1e-4), np.log(4), 60) - scale
     best = int(np.argmin([error(one) for one in tried]))
     ends = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]

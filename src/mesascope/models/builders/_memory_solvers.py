@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mesascope.core import integer_at_least
-from mesascope.specs import PROMPTS, Positive, error_path, of_family
+from mesascope.specs import PROMPTS, Data, Positive, error_path, of_family
 
 from .._memory_layer import FeatureMap, Keys, RuleField
 from ._model import model
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from jax import Array
 
     from mesascope.models import Context, MemoryLayer, PromptModel, SequenceModel
+
+_REAL: tuple[Data, ...] = ("real tokens",)
 
 
 @model("prompt-memory-solver", reads=PROMPTS, rule={"kind": "delta-net", "rate": 0.1})
@@ -44,11 +46,11 @@ def prompt_memory_solver(
 
     one = np.eye(integer_at_least("dim", dim, 1) + 1)
     inputs, label = one[:dim], one[dim:]
-    layer = _solver(inputs, inputs, label, gain * label.T, rule, keys, feature_map, "examples", key)
+    layer = _solver(inputs, inputs, label, float(gain) * label.T, rule, keys, feature_map, "examples", key)
     return PromptModel(StackedPrompt(dim), layer, LastEntry(1))
 
 
-@model("memory-solver", reads=("real tokens",), rule={"kind": "delta-net", "rate": 0.1})
+@model("memory-solver", reads=_REAL, rule={"kind": "delta-net", "rate": 0.1})
 def memory_solver(
     dim: int,
     rule: RuleField,
@@ -74,7 +76,7 @@ def memory_solver(
     from mesascope.models import FirstBlock, PairedTokens, SequenceModel
 
     now, before = np.eye(3 * integer_at_least("dim", dim, 1)).reshape(3, dim, 3 * dim)[1:]
-    layer = _solver(before, now, now, gain * np.eye(dim), rule, keys, feature_map, "causal", key)
+    layer = _solver(before, now, now, float(gain) * np.eye(dim), rule, keys, feature_map, "causal", key)
     return SequenceModel(PairedTokens(dim), layer, FirstBlock(dim))
 
 
