@@ -34,6 +34,7 @@ SEQUENCES = {
             "observed": 2,
         },
     ),
+    "memory-solver": ({"rule": {"kind": "titans", "rate": 0.1}}, AR),
     "transformer": (SOFTMAX, "diagonal-unitary"),
     "token-transformer": (SOFTMAX, {"kind": "markov-tree", "states": 3, "alpha": 1, "parents": "chain"}),
 }
@@ -56,6 +57,7 @@ PROMPTS = {
         {"layers": 2, "start": [[[0.1, 0.2], [0.0, 0.1]], [[0.3, 0.0], [0.0, 0.3]]]},
         {"kind": "linear-regression", "dim": 2},
     ),
+    "prompt-memory-solver": ({"rule": "mesa-net"}, {"kind": "drifting-regression", "dim": 2}),
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
 CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
+from typing import Annotated, Any, Self, TypeAlias, get_args
 
 import equinox as eqx
 import jax
@@ -17,12 +17,10 @@ from ._arrays import axes, positive_number
 from ._batch_last_layer import BatchLastLayer, in_product_type
 from ._context import check_context, visible
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
-from ._specified import Context, layer
+from ._specified import Context, FeatureMap, Keys, layer
 from .rules._rule import MemoryRule, MemorySizes, MemoryToken, RuleKind
 
 RuleField: TypeAlias = Annotated[RuleKind | str | Mapping[str, Any], *one_of("rule")]
-FeatureMap = Literal["identity", "elu", "relu", "silu"]
-Keys = Literal["unit", "free"]
 
 _FEATURES: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,

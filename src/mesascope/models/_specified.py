@@ -17,6 +17,10 @@ _T = TypeVar("_T")
 
 Context = Literal["causal", "all", "examples"]
 """The tokens i that query t attends to: `"causal"` i ≤ t, `"all"` all, `"examples"` all but the last."""
+Keys = Literal["unit", "free"]
+"""Whether keys and queries of a memory are divided by their length."""
+FeatureMap = Literal["identity", "elu", "relu", "silu"]
+"""What keys and queries of a memory go through first."""
 
 
 class LayerKind(Built, family="layer"):

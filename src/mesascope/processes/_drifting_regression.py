@@ -8,7 +8,7 @@ from ..core import integer_at_least, split_keys
 from ..specs import Dim, Nonnegative, kind, show_number
 from ._linear_regression import LinearRegression
 from ._process import PromptProcess, Prompts
-from ._random_diagonal import CovarianceField
+from ._random_diagonal import CovarianceField, RandomDiagonal
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
@@ -62,6 +62,8 @@ class DriftingRegression(PromptProcess):
 
     def describe(self) -> str:
         """Return e.g. `DriftingRegression(dim=5, drift=0.1, noise=0.1)`."""
-        covariance = "" if self.covariance is None else ", Σ given"
+        covariance = ", Σ given" if isinstance(self.covariance, tuple) else ""
+        if isinstance(self.covariance, RandomDiagonal):
+            covariance = f", Σ = {self.covariance.describe()}"
         noise = f", noise={show_number(self.noise)}" if self.noise else ""
         return f"DriftingRegression(dim={self.dim}, drift={show_number(self.drift)}{covariance}{noise})"

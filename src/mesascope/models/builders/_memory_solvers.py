@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from mesascope.core import integer_at_least
-from mesascope.specs import PROMPTS, Data, Positive, error_path, of_family
+from mesascope.specs import PROMPTS, Data, Positive, error_path, of_family, one_of
 
-from .._memory_layer import FeatureMap, Keys, RuleField
+from .._specified import FeatureMap, Keys
 from ._model import model
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _REAL: tuple[Data, ...] = ("real tokens",)
 @model("prompt-memory-solver", reads=PROMPTS, rule={"kind": "delta-net", "rate": 0.1})
 def prompt_memory_solver(
     dim: int,
-    rule: RuleField,
+    rule: Annotated[Any, *one_of("rule")],
     keys: Keys = "free",
     feature_map: FeatureMap = "identity",
     gain: Positive = 1.0,
@@ -53,7 +53,7 @@ def prompt_memory_solver(
 @model("memory-solver", reads=_REAL, rule={"kind": "delta-net", "rate": 0.1})
 def memory_solver(
     dim: int,
-    rule: RuleField,
+    rule: Annotated[Any, *one_of("rule")],
     keys: Keys = "free",
     feature_map: FeatureMap = "identity",
     gain: Positive = 1.0,
