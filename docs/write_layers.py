@@ -3,7 +3,8 @@
 RUN is a folder, created if needed, that keeps what was computed: started again, the program goes on where it was stopped.
 For every kind of data it searches the constant gates of every rule that leave the smallest error, and identifies the layers
 with these gates. Then it trains a layer with every rule from random weights, and identifies the trained ones. It writes
-layers.json and the figures beside itself, and the tables between the marks of the page. About two hours on two cores.
+the record that comes with the package, the figures beside itself, and the tables between the marks of the page. About two
+hours on two cores.
 """
 
 import dataclasses
@@ -20,14 +21,14 @@ import scipy.optimize
 
 import mesascope as ms
 from mesascope.core import named_key
-from mesascope.records import provenance, write_text
-from mesascope.report import distance_map, render
+from mesascope.records import LAYERS, JudgedLayer, LayerRecord, LayersRecord, provenance, write_text
+from mesascope.report import layers_figure, render
 from mesascope.specs import SpecError, known_kinds
 from mesascope.studies import StudySpec, TrainSpec, parse_spec
 from mesascope.theory import wang2025
 
 HERE = Path(__file__).parent
-RECORD, PAGE = HERE / "layers.json", HERE / "what-layers-compute.md"
+PAGE = HERE / "what-layers-compute.md"
 DIM, EXAMPLES, NOISE, DRIFT = 4, 16, 0.3, 0.3
 SPREAD = (2.0, 1.0, 0.5, 0.1)
 PROMPTS: dict[str, Any] = {"kind": "linear-regression", "dim": DIM, "noise": NOISE}
@@ -255,67 +256,58 @@ def computed(run: Path, data: str) -> dict[str, Any]:
 
 
 def told(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an identification that the page shows."""
-    ranking = [
-        {name: one[name] for name in ("learner", "distance", "interval")} for one in outcome["ranking"]
-    ]
-    return {**{name: outcome[name] for name in ("verdict", "headline", "candidates")}, "ranking": ranking}
+    """The part of an identification that is kept."""
+    ranking = sorted(outcome["ranking"], key=lambda one: float(one["distance"]))
+    distances = {one["learner"]: float(f"{one['distance']:.4g}") for one in ranking}
+    return {"verdict": outcome["verdict"], "headline": outcome["headline"], "distances": distances}
 
 
 # The page
 
 
-def written(page: str, record: Mapping[str, Any]) -> str:
+def written(page: str, record: LayersRecord) -> str:
     """The page with the tables of a record between its marks."""
-    for name, layers in record["data"].items():
+    for name, layers in record.data.items():
         mark = f"<!--{name}-->"
         start, end = page.index(mark) + len(mark), page.index(f"<!--/{name}-->")
         page = page[:start] + "\n" + table(layers) + page[end:]
     return page
 
 
-def table(layers: Mapping[str, Any]) -> str:
+def table(layers: Mapping[str, LayerRecord]) -> str:
     """A row for each rule: the errors with given and with trained weights, and what identification says of both."""
     lines = [
         "| rule | gates, gain | error | exact | what it computes | trained | what it computes then |",
         "|---|---|---|---|---|---|---|",
     ]
     for rule, one in layers.items():
-        gates = ", ".join(
-            f"{name} {value:.3g}" for name, value in {**one["gates"], "gain": one["gain"]}.items()
-        )
-        exactly = "" if one["exact"] is None else f"{one['exact']:.4f}"
+        gates = ", ".join(f"{name} {value:.3g}" for name, value in {**one.gates, "gain": one.gain}.items())
+        exactly = "" if one.exact is None else f"{one.exact:.4f}"
         lines.append(
-            f"| `{rule}` | {gates} | {with_interval(one['given'])} | {exactly} | {one['given']['headline']} | "
-            f"{with_interval(one['trained'])} | {one['trained']['headline']} |"
+            f"| `{rule}` | {gates} | {with_interval(one.given)} | {exactly} | {one.given.headline} | "
+            f"{with_interval(one.trained)} | {one.trained.headline} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def with_interval(one: Mapping[str, Any]) -> str:
+def with_interval(one: JudgedLayer) -> str:
     """A mean and its 95 % interval."""
-    low, high = one["interval"]
-    return f"{one['error']:.3f} [{low:.3f}, {high:.3f}]"
+    low, high = one.interval
+    return f"{one.error:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def drawn(record: Mapping[str, Any]) -> None:
-    """Draw the distances of the learners from the layers with given weights, and from trained ones."""
-    for state in ("given", "trained"):
-        for name, layers in record["data"].items():
-            rankings = {rule: one[state]["ranking"] for rule, one in layers.items()}
-            figure = distance_map(rankings, f"Layers with {state} weights on {name}")
-            if figure is not None:
-                render(figure, HERE / f"layers-{state}-{name.replace(' ', '-')}", formats=("png",))
+def picture(name: str) -> Path:
+    """The figure of one kind of data, without its ending."""
+    return HERE / f"layers-{name.replace(' ', '-')}"
 
 
 if __name__ == "__main__":
     ms.enable_x64()
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    result = {
-        "data": {name: computed(folder, name) for name in DATA},
-        "provenance": provenance().model_dump(mode="json"),
-    }
-    write_text(RECORD, json.dumps(result, indent=1))
-    drawn(result)
-    write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), result))
+    found = {name: computed(folder, name) for name in DATA}
+    kept = LayersRecord.model_validate({"data": found, "provenance": provenance()})
+    write_text(LAYERS, kept.model_dump_json() + "\n")
+    for name in kept.data:
+        render(layers_figure(kept, name), picture(name), formats=("png",))
+    write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), kept))

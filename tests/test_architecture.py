@@ -2,8 +2,10 @@
 
 import re
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -28,3 +30,10 @@ def test_files_that_are_named_exist(page):
     named = re.findall(r"`((?:\w+/)*\w+\.py)`", (ROOT / page).read_text(encoding="utf-8"))
     files = [path.as_posix() for room in ("src", "docs", "tests") for path in (ROOT / room).rglob("*.py")]
     assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
+def test_no_module_imports_itself_through_others():
+    """Imports for type checkers and inside of functions count, too."""
+    graph = grimp.build_graph("mesascope", cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle

@@ -3,15 +3,9 @@
 from mesascope.report import distance_map
 
 
-def ranking(**distances):
-    """Learners with these distances, the nearest first."""
-    found = [{"learner": name, "distance": value} for name, value in distances.items()]
-    return sorted(found, key=lambda one: one["distance"])
-
-
 def test_a_row_for_each_model_from_above_and_a_column_for_each_learner_by_their_nearest_models():
-    figure = distance_map({"a": ranking(ridge=0.5, zero=2.0, newton=1e-12), "b": ranking(zero=0.1)}, "Title")
-    (cells,) = figure.panels[0].traces
+    models = {"a": {"ridge": 0.5, "zero": 2.0, "newton": 1e-12}, "b": {"zero": 0.1}}
+    (cells,) = distance_map(models, "Title", "").panels[0].traces
     assert cells.ynames == ("b", "a") and cells.xnames == ("newton", "zero", "ridge")
     # Distances beyond the colours have the colours at the ends; one that was not compared has no cell.
     assert cells.z == ((None, 0.1, None), (1e-8, 1.0, 0.5))
@@ -19,10 +13,5 @@ def test_a_row_for_each_model_from_above_and_a_column_for_each_learner_by_their_
 
 def test_the_nearest_learners_of_every_model_are_shown_if_there_are_too_many():
     many = {f"l{n}": 0.1 + n / 100 for n in range(40)}
-    figure = distance_map({"a": ranking(**many), "b": ranking(**many | {"l39": 0.01})}, "Title")
-    (cells,) = figure.panels[0].traces
+    (cells,) = distance_map({"a": many, "b": many | {"l39": 0.01}}, "Title", "").panels[0].traces
     assert len(cells.xnames) == 24 and {"l0", "l39"} <= {*cells.xnames} and "l38" not in cells.xnames
-
-
-def test_one_model_is_no_map():
-    assert distance_map({"a": ranking(ridge=0.5)}, "Title") is None

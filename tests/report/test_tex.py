@@ -48,6 +48,7 @@ def test_labels_are_read_aloud_without_markup():
         (r"$e^{-x_{j+1}^2}$, $a_{ij}$, $w_{1,2}$", "e^{−x_{j+1}^2}, a_ij, w_{1,2}"),
         (r"$\theta' = -\nabla L$, $A^\top$, $\Sigma^{-1}$", "θ' = −∇L, A^⊤, Σ^{−1}"),
         (r"$A \tanh(B x_t)$", "A tanh (Bx_t)"),
+        (r"$[0, \sigma_{\max}]$", "[0,σ_max]"),
         (r"$P_{i<j}$ if $i < j$", "P_{i<j} if i < j"),
     ],
 )

@@ -11,6 +11,7 @@ from ._behaviour_panel import BehaviourPanel
 from ._data_panel import DataPanel
 from ._form import setting_layout
 from ._form_panel import FormPanel
+from ._layers_panel import LayersPanel
 from ._setting_page import SettingPage
 from ._training_panel import TrainingPanel
 from ._widgets import later
@@ -44,6 +45,7 @@ class ExpertPage(SettingPage):
                 self._training = TrainingPanel(self.session)
             with ui.tab_panel(_BEHAVIOUR):
                 self._behaviour = BehaviourPanel(self.session, self.status)
+                self._layers = LayersPanel(self.session)
 
     def prepare(self, narrow: bool) -> None:
         """Fold the form on a phone; let pointer and keys choose starts."""
@@ -74,7 +76,7 @@ class ExpertPage(SettingPage):
 
     def redraw(self) -> None:
         """Draw all panels."""
-        for panel in (self._data, self._training, self._behaviour):
+        for panel in (self._data, self._training, self._behaviour, self._layers):
             panel.draw()
 
     def _opened(self, event: Any) -> None:

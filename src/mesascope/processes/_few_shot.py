@@ -28,7 +28,6 @@ class FewShot(Task):
             $t = 0, \dots, N$. Weights are finite and non-negative, at least one is positive.
 
     Attributes:
-        examples: as above.
         weights: `None` when only $w_N = 1$ counts, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 

@@ -42,7 +42,6 @@ class NextToken(Task):
             and non-negative, at least one is positive. An array of size $T$ is stored only if it is given.
 
     Attributes:
-        horizon: as above.
         weights: `None` when every weight is 1, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 

@@ -72,6 +72,11 @@ from ._identity import PACKAGE as PACKAGE
 from ._identity import code_digest as code_digest
 from ._identity import difference as difference
 from ._identity import identity as identity
+from ._layers import LAYERS as LAYERS
+from ._layers import JudgedLayer as JudgedLayer
+from ._layers import LayerRecord as LayerRecord
+from ._layers import LayersRecord as LayersRecord
+from ._layers import layers_record as layers_record
 from ._newest import SHIPPED as SHIPPED
 from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims

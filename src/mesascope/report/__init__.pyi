@@ -2,6 +2,7 @@ from ._along import along_figure as along_figure
 from ._along import draw_along as draw_along
 from ._csv import write_csv as write_csv
 from ._distance_map import distance_map as distance_map
+from ._distance_map import layers_figure as layers_figure
 from ._gather import gather as gather
 from ._identification import draw_identification as draw_identification
 from ._identification import identification_figures as identification_figures

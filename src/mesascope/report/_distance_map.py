@@ -1,40 +1,31 @@
 """Models × learners: how far every learner is from every model."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from mesascope.records import CellMap, Figure, Panel
+from mesascope.records import CellMap, Figure, LayersRecord, Panel
 
 _NEAREST, _FURTHEST = 1e-8, 1.0  # of the distances whose colours differ
 _COLUMNS = 24  # more names of learners cannot be read
 
 
-def distance_map(
-    rankings: Mapping[str, Sequence[Mapping[str, Any]]], title: str, caption: str = ""
-) -> Figure | None:
-    """The distances of learners from models as coloured cells, a row for each model, nearest learners only.
+def distance_map(distances: Mapping[str, Mapping[str, float]], title: str, caption: str) -> Figure:
+    """The distances of learners from models as coloured cells, a row for each model.
 
-    Columns are the learners that are among the nearest of some model, sorted by the first model that is near them.
+    Columns are the learners that are nearest to some model, at most 24: first those that are the nearest of one.
 
     Args:
-        rankings: the name of a model → its learners, the nearest first, each with `learner` and `distance`.
+        distances: the name of a model → the name of a learner → its distance.
         title: of the figure.
         caption: of the figure.
-
-    Returns:
-        The figure; None for less than two models.
     """
-    if len(rankings) < 2:
-        return None
-    columns = _nearest(rankings.values())
-    distances = [{one["learner"]: one["distance"] for one in ranking} for ranking in rankings.values()]
-    cells = [[_shown(found.get(name)) for name in columns] for found in distances]
+    columns = _nearest(list(distances.values()))
+    cells = [[_shown(of.get(name)) for name in columns] for of in distances.values()]
     trace = CellMap(
         x=[float(place) for place in range(len(columns))],
         y=[float(place) for place in range(len(cells))],
         z=cells[::-1],
         xnames=tuple(columns),
-        ynames=tuple(rankings)[::-1],
+        ynames=tuple(distances)[::-1],
         colorlabel="distance: share of the model's mean square unexplained",
         scale="log",
         limits=(_NEAREST, _FURTHEST),
@@ -44,14 +35,27 @@ def distance_map(
     return Figure(title=title, panels=(panel,), caption=caption, width="page")
 
 
-def _nearest(rankings: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
+def layers_figure(record: LayersRecord, data: str) -> Figure:
+    """The distances of learners from the layers of a record, with given and with trained weights, on one kind of data.
+
+    Raises:
+        KeyError: the record has no such data.
+    """
+    layers = record.data[data]
+    given = {rule: one.given.distances for rule, one in layers.items()}
+    trained = {f"{rule}, trained": one.trained.distances for rule, one in layers.items()}
+    caption = "Layers whose keys are inputs and whose values are outputs, with the best constant gates; below, trained layers."
+    return distance_map(given | trained, f"What layers compute: {data}", caption)
+
+
+def _nearest(distances: Sequence[Mapping[str, float]]) -> list[str]:
     """Return the learners that are nearest to some model: all first ones, then all second ones, up to a number."""
-    rankings = [sorted(ranking, key=lambda one: float(one["distance"])) for ranking in rankings]
+    rankings = [sorted(of, key=of.__getitem__) for of in distances]
     chosen: dict[str, None] = {}
     for place in range(max(map(len, rankings), default=0)):
         for ranking in rankings:
             if place < len(ranking) and len(chosen) < _COLUMNS:
-                chosen.setdefault(str(ranking[place]["learner"]))
+                chosen.setdefault(ranking[place])
     return list(chosen)
 
 

@@ -75,13 +75,21 @@ def study_figures(
             curves.append(curve)
     if curves:
         figures.append(("losses", _losses_figure(curves, f"Study {study.name}", len(done))))
-    rankings = {_place(study.axes, point.place): rows[point.run].outcome.get("ranking") for point in done}
-    distances = distance_map(
-        {model: ranking for model, ranking in rankings.items() if ranking},
-        f"Study {study.name}",
-        "Distances of the nearest learners from the model of every run: shares of its mean square that they leave unexplained.",
-    )
-    return (*figures, *([] if distances is None else [("distances", distances)]))
+    distances = _distances(study, rows)
+    if len(distances) > 1:
+        caption = "Distances of the nearest learners from the model of every run."
+        figures.append(("distances", distance_map(distances, f"Study {study.name}", caption)))
+    return tuple(figures)
+
+
+def _distances(study: StudyRecord, rows: Mapping[str, RunRow]) -> dict[str, dict[str, float]]:
+    """The place of every identification in a study → learner → distance."""
+    found = {}
+    for point in study.points:
+        ranking = rows[point.run].outcome.get("ranking") if point.run in rows else None
+        if ranking:
+            found[_place(study.axes, point.place)] = {one["learner"]: one["distance"] for one in ranking}
+    return found
 
 
 # Trajectories

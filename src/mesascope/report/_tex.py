@@ -87,7 +87,7 @@ def tex_to_text(text: str) -> str:
 
 
 def _plain_script(found: re.Match[str]) -> str:
-    sign, script = "_" if found[1] == "sub" else "^", found[2]
+    sign, script = "_" if found[1] == "sub" else "^", found[2].strip()
     if re.fullmatch(r"\w+|.", script):
         return sign + script
     return f"{sign}{{{_SPACED.sub(lambda operator: operator[1], script)}}}"

@@ -36,7 +36,7 @@ def summary(cls: type[Any]) -> str:
 def field_help(cls: type[Any]) -> tuple[FieldHelp, ...]:
     """Return the fields of a kind, or of a specification, in the order of their declaration.
 
-    Their texts are in the sections `Args` or `Attributes` of the docstrings of the class and of its base classes.
+    Their texts are in the sections `Args`, or else `Attributes`, of the docstrings of the class and of its base classes.
     """
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -61,5 +61,5 @@ def _texts(docstring: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for section in _SECTION.findall(inspect.cleandoc(docstring) + "\n"):
         for names, text in _ENTRY.findall(dedent(section)):
-            found |= {name.strip("* "): " ".join(text.split()) for name in names.split(",")}
+            found = {name.strip("* "): " ".join(text.split()) for name in names.split(",")} | found
     return found
