@@ -165,9 +165,8 @@ def sampled(data: str, count: int, name: str) -> tuple[Any, Any]:
 
 def squares(model: Any, inputs: Any, targets: Any) -> Any:
     """Squared errors, a number for each sample."""
-    if len(inputs) == 1:
-        return jnp.sum((model.predictions(*inputs)[:, -1] - targets) ** 2, -1)
-    return (model(*inputs) - targets) ** 2
+    errors = (model(*inputs) - targets) ** 2
+    return errors if errors.ndim == 1 else jnp.sum(errors, -1)
 
 
 def measured(model: Any, data: str) -> dict[str, Any]:
