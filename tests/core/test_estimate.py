@@ -41,5 +41,10 @@ def test_estimates_pass_through_jit_and_vmap():
 
 
 def test_repr_shows_the_numbers():
-    assert "2.5" in repr(Estimate(2.5, 0.125))
-    assert "0.125" in repr(Estimate(2.5, 0.125))
+    assert repr(Estimate(2.5, 0.125)) == "Estimate(2.5 ± 0.125)"
+    assert repr(Estimate(3.766625)) == "Estimate(3.766625, exact)"
+    assert repr(Estimate(jnp.arange(2.0), 0.5)) == "Estimate([0. 1.] ± 0.5)"
+    assert Estimate(2.5, 0.125)._repr_html_() == "<code>Estimate(2.5 ± 0.125)</code>"
+    shown = []
+    jax.jit(lambda value: shown.append(repr(Estimate(value))))(1.0)
+    assert "value" in shown[0]  # traced: no numbers yet

@@ -1,5 +1,6 @@
 """A number with its standard error."""
 
+from html import escape
 from statistics import NormalDist
 from typing import Any
 
@@ -7,6 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from ._arrays import concrete
 
 
 class Estimate(eqx.Module):
@@ -30,7 +33,19 @@ class Estimate(eqx.Module):
         return np.array(self.value, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return eqx.tree_pformat(self, short_arrays=False)
+        if not concrete(self.value) or not concrete(self.standard_error):
+            return str(eqx.tree_pformat(self))
+        value, error = np.asarray(self.value), np.asarray(self.standard_error)
+        if value.ndim or error.ndim:
+            return f"Estimate({np.array2string(value)} ± {np.array2string(error, precision=3)})"
+        return (
+            f"Estimate({float(value):.10g}, exact)"
+            if error == 0
+            else f"Estimate({float(value):.6g} ± {float(error):.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
 
     def interval(self, level: float = 0.95) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         r"""Return the two-sided normal confidence interval $\hat v \pm z\,s$, $z = \Phi^{-1}((1+p)/2)$.

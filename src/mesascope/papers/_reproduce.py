@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mesascope.core import integer_at_least, require_x64
-from mesascope.records import ClaimRecord, RunDirectory, fingerprint, html_table
+from mesascope.records import ClaimRecord, Figure, RunDirectory, fingerprint, html_table
 
 from ._check import Job, check, remove_unfinished
 from ._claim import PRESETS, Claim, Preset
@@ -56,6 +56,12 @@ class Reproduction:
     def _repr_html_(self) -> str:
         rows = [(one.id, one.title, one.outcome, one.evidence) for one in self.records]
         return html_table(self._counts(), rows, ("claim", "title", "outcome", "evidence"))
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The figures in the folder, by name; `ms.plot` draws them."""
+        directory = RunDirectory(self.folder)
+        return {name: directory.read_figure(name) for name in directory.figures()}
 
     def _counts(self) -> str:
         counts = Counter(record.outcome for record in self.records)

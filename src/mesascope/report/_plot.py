@@ -21,8 +21,9 @@ def plot(result: Any, name: str | None = None) -> "list[Axes]":
     """Draw a result as reports draw it, with matplotlib's pyplot: a notebook shows it, a program calls `plt.show()`.
 
     Args:
-        result: a flow, descent or training; what `phase_diagram` returned; the arrays of a study; the finding or record of a
-            claim with figures; an identification, or its record with curves; one along training, or its record; or a `Figure`.
+        result: a flow, descent or training; what `phase_diagram` returned; the arrays of a study; the finding of a claim, or
+            what `reproduce` returned; an identification, or its record with curves; one along training, or its record; or a
+            `Figure`.
         name: which figure, of several; by default the first.
 
     Returns:
