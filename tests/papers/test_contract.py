@@ -24,12 +24,12 @@ SIZES = """
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations per_decade positions prompts rate recorded
     regularizations replicas samples scales schedules seed seeds sequences sets short sizes spectra starts
-    starts_per_scale states step_sizes steps tasks training_prompts width widths
+    starts_per_scale states step_sizes steps tasks training_prompts tried width widths
 """
 # What is not whole in the others: data, starts, trainings and how far solvers go. All that is left are thresholds.
 DATA = """
-    alpha curvature floor floors gaps half_width kappa largest_descended largest_noise largest_noises
-    largest_slope learning_rate noise probabilities regularization rest sampled scale start step_size time
+    alpha curvature drifts floor floors gaps half_width highest kappa largest_descended largest_noise largest_noises
+    largest_slope learning_rate lowest noise probabilities regularization rest sampled scale start step_size time
 """
 
 

@@ -16,8 +16,10 @@ from . import sander2024 as sander2024
 from . import vladymyrov2024 as vladymyrov2024
 from . import vonoswald2023 as vonoswald2023
 from . import vonoswald2024 as vonoswald2024
+from . import vonoswald2025 as vonoswald2025
 from . import wang2025 as wang2025
 from . import wurgaft2025 as wurgaft2025
+from . import yang2024 as yang2024
 from . import zhang2024 as zhang2024
 from . import zheng2024 as zheng2024
 from ._construction import Construction as Construction

@@ -269,6 +269,46 @@ def best_step_size(
     return float(np.exp(found.x)), float(found.fun)
 
 
+def best_linear_attention_error(covariance: Any, examples: int, noise: Number = 0.0) -> float:
+    r"""Return the least error of linear attention over its step size, for weights that stand still.
+
+    $$\mathrm{tr}\, \Sigma + \sigma^2 - \frac{N (\mathrm{tr}\, \Sigma^2)^2}{(N + 1)\, \mathrm{tr}\, \Sigma^3 +
+    (\mathrm{tr}\, \Sigma + \sigma^2)\, \mathrm{tr}\, \Sigma^2}.$$
+
+    Args:
+        covariance: $\Sigma$, symmetric positive definite, shape (d, d).
+        examples: $N \ge 1$.
+        noise: $\sigma \ge 0$.
+
+    Raises:
+        TypeError, ValueError: for other values.
+    """
+    values = np.linalg.eigvalsh(covariance_matrix("covariance", covariance))
+    count, variance = (
+        integer_at_least("examples", examples, 1),
+        float(finite_nonnegative("noise", noise)) ** 2,
+    )
+    first, second, third = (float(np.sum(values**power)) for power in (1, 2, 3))
+    return first + variance - count * second**2 / ((count + 1) * third + (first + variance) * second)
+
+
+def least_squares_error(dim: int, examples: int, noise: Number) -> float:
+    r"""Return the error of least squares, $\sigma^2 (1 + d/(N - d - 1))$, which no covariance changes.
+
+    It is $\sigma^2 (1 + E\, \mathrm{tr}\, \Sigma (X^\top X)^{-1})$, with the mean of an inverse Wishart matrix.
+
+    Args:
+        dim: $d \ge 1$.
+        examples: $N \ge d + 2$, below which the mean is infinite for noisy labels.
+        noise: $\sigma \ge 0$.
+
+    Raises:
+        TypeError, ValueError: for other values.
+    """
+    d, variance = integer_at_least("dim", dim, 1), float(finite_nonnegative("noise", noise)) ** 2
+    return variance * (1 + d / (integer_at_least("examples", examples, d + 2) - d - 1))
+
+
 def _step(keep: Any, write: Any) -> LinearStep:
     """Return a step whose noise enters where the task does: labels are w x + noise."""
     written = np.array(write, float)
