@@ -271,7 +271,16 @@ def test_all_papers_are_known():
     assert (
         *("ahn2023", "edelman2024", "fu2024", "gatmiry2024", "giannou2024", "huang2024", "kim2024", "lu2024"),
         *("mahankali2024", "nichani2024", "park2024", "raventos2023", "sander2024", "vladymyrov2024"),
-        *("vonoswald2023", "vonoswald2024", "wurgaft2025", "zhang2024", "zheng2024"),
+        *(
+            "vonoswald2023",
+            "vonoswald2024",
+            "vonoswald2025",
+            "wang2025",
+            "wurgaft2025",
+            "yang2024",
+            "zhang2024",
+        ),
+        "zheng2024",
     ) == registry.PAPERS
 
 

@@ -152,6 +152,25 @@ def test_the_best_step_size_of_linear_attention_has_its_closed_form():
     np.testing.assert_allclose(error, 4 * (1 - 10 / 15), rtol=1e-12)
 
 
+def test_the_best_error_of_linear_attention_has_its_closed_form_for_correlated_inputs():
+    inputs = wang2025.gaussian_inputs(COVARIANCE)
+    searched = wang2025.best_step_size(wang2025.linear_attention, inputs, 7, noise=NOISE)[1]
+    exact = wang2025.best_linear_attention_error(COVARIANCE, 7, NOISE)
+    np.testing.assert_allclose(searched, exact, rtol=1e-12)  # a minimum: the search's precision, squared
+
+
+@pytest.mark.parametrize("covariance", [np.eye(2), COVARIANCE], ids=["uncorrelated", "correlated"])
+def test_the_error_of_least_squares_is_a_mean_of_samples_for_every_covariance(covariance):
+    rng, count, examples = np.random.default_rng(0), 20_000, 9
+    root = np.linalg.cholesky(covariance)
+    x = rng.normal(size=(count, examples, 2)) @ root.T
+    noise, query = NOISE * rng.normal(size=(count, examples)), rng.normal(size=(count, 2)) @ root.T
+    gram = np.einsum("bni,bnj->bij", x, x)
+    missed = np.linalg.solve(gram, np.einsum("bni,bn->bi", x, noise)[..., None])[..., 0]
+    errors = np.sum(missed * query, 1) ** 2 + NOISE**2
+    assert_mean_is(errors[None], wang2025.least_squares_error(2, examples, NOISE))
+
+
 def test_the_gain_of_linear_attention_is_a_step_size():
     inputs = wang2025.gaussian_inputs(COVARIANCE)
     one = wang2025.squared_errors(wang2025.linear_attention(0.05), inputs, 6, noise=NOISE)
@@ -171,6 +190,8 @@ def test_a_memory_that_diverges_has_infinite_errors():
         (lambda: wang2025.normalized_inputs(2, 0.0), "offset: must be > 0 for dim = 2"),
         (lambda: wang2025.mini_batches(0.1, 0), "batch"),
         (lambda: wang2025.delta_rule(np.nan), "step_size"),
+        (lambda: wang2025.best_linear_attention_error(np.eye(2), 0), "examples"),
+        (lambda: wang2025.least_squares_error(3, 4, 0.1), "examples must be at least 5"),
         (lambda: wang2025.squared_errors(repeat(0), wang2025.gaussian_inputs(np.eye(1)), 0), "examples"),
         (
             lambda: wang2025.squared_errors(

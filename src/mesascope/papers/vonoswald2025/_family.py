@@ -200,7 +200,7 @@ def _figure(settings: Family, found: dict[str, list[_Found]]) -> Figure:
         "Memories of one size on noisy linear systems",
         f"d = {settings.dim}, σ = {settings.noise:g}",
         *(
-            Line(x=seen, y=one, label=name, series="theory" if name == "MesaNet" else number)
+            Line(x=seen, y=one, label=name, series="theory" if name == "MesaNet" else number - 1)
             for number, (name, one) in enumerate(curves.items())
         ),
         xlabel="tokens seen",
@@ -236,10 +236,10 @@ CLAIMS = (
         title="On linear regression no memory of its size beats the mesa layer",
         evidence="measured, another model",
         origin="ours",
-        statement="""On noisy linear regression the mesa layer with the best constant gates has a smaller error than each of seven
-            other memory layers of at least its size.""",
-        source="""vonoswald2025, abstract (arXiv: optimal test-time training against earlier recurrent layers, on language);
-            linear regression as in vonoswald2024""",
+        statement="""On noisy linear regression the mesa layer with the best constant gates has a smaller error than each of
+            seven other memory layers of at least its size.""",
+        source="""vonoswald2025, abstract (arXiv: optimal test-time training against earlier recurrent layers, on
+            language); linear regression as in vonoswald2024""",
         settings=presets(Family(data="regression"), prompts=10_000, seeds=20),
         check=_family,
         criterion=_CRITERION,
@@ -249,13 +249,13 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/linear-systems",
-        title="On noisy linear systems no memory of its size beats the mesa layer",
+        title="On linear systems no memory of its size beats the mesa layer",
         evidence="measured, another model",
         origin="ours",
-        statement="""On noisy orthogonal linear systems the mesa layer with the best constant gates has a smaller error over all next
-            tokens than each of seven other memory layers of at least its size.""",
-        source="""vonoswald2025, abstract (arXiv: optimal test-time training against earlier recurrent layers, on language);
-            linear systems as in vonoswald2024""",
+        statement="""On noisy orthogonal linear systems the mesa layer with the best constant gates has a smaller error over
+            all next tokens than each of seven other memory layers of at least its size.""",
+        source="""vonoswald2025, abstract (arXiv: optimal test-time training against earlier recurrent layers, on
+            language); linear systems as in vonoswald2024""",
         settings=presets(Family(data="linear systems", noise=0.1), prompts=4000, seeds=20),
         check=_family,
         criterion=_CRITERION,

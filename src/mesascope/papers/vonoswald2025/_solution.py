@@ -185,29 +185,31 @@ CLAIMS = (
         title="The mesa layer is the minimum of a gated ridge regression",
         evidence="exact",
         origin="authors' code",
-        statement="""After every token the mesa layer answers with the minimum of Σ ζ_i |v_i − M k_i|² + tr MΛMᵀ, ζ_i = β_i Π γ_s
-            over later tokens; the gradient vanishes at the memory that its answers reveal.""",
+        statement="""After every token the mesa layer answers with the minimum of Σ ζ_i |v_i − M k_i|² + tr MΛMᵀ, where ζ_i =
+            β_i Π γ_s over later tokens; there the gradient vanishes.""",
         source="""vonoswald2025, abstract (arXiv: an in-context loss, minimized to optimality at every time point);
-            `naive_mesa_net_exact` in `fla/ops/mesa_net/naive.py:44-68` of the authors' program at bc3b101 for the gates""",
+            `naive_mesa_net_exact` in `fla/ops/mesa_net/naive.py:44-68` of the authors' program at bc3b101 for the
+            gates""",
         settings=presets(_Optimal()),
         check=_optimal,
-        criterion="""The answers are those of least squares on stacked rows, by orthogonal factorization, to 10⁻¹⁰ of the largest;
-            the gradient at the layer's memory is at most 10⁻¹⁰ of that at 0. Both are rounding in double precision of
-            systems with condition numbers below 10³.""",
+        criterion="""The answers are those of least squares on stacked rows, by orthogonal factorization, to 10⁻¹⁰ of the
+            largest; the gradient at the layer's memory is at most 10⁻¹⁰ of that at 0. Both are rounding in double
+            precision of systems with condition numbers below 10³.""",
     ),
     Claim(
         id=f"{PAPER}/conjugate-gradients",
         title="Conjugate gradients reach the exact mesa layer",
         evidence="exact",
         origin="authors' code",
-        statement="""With more steps of conjugate gradients x comes nearer to the solution of (H + Λ)x = q, within the Chebyshev
-            bound of the condition number; in double precision twice as many steps as key entries reach it.""",
-        source="""vonoswald2025, abstract (arXiv: a fast conjugate gradient solver); `fla/ops/mesa_net/naive.py:28-39` of the
-            authors' program at bc3b101, where 30 steps for 128 key entries are the default (`fla/layers/mesa_net.py:66-73`)""",
+        statement="""More steps of conjugate gradients come nearer to the solution of (H + Λ)x = q, within the Chebyshev
+            bound; in double precision twice as many steps as key entries reach it.""",
+        source="""vonoswald2025, abstract (arXiv: a fast conjugate gradient solver); `fla/ops/mesa_net/naive.py:28-39` of
+            the authors' program at bc3b101, where 30 steps for 128 key entries are the default
+            (`fla/layers/mesa_net.py:66-73`)""",
         settings=presets(_Steps()),
         check=_steps,
-        criterion="""In the norm of H + Λ the largest error over queries is at most the bound and falls with more steps, up to 10⁻¹⁰,
-            and is at most 10⁻¹⁰ after the last: rounding, times the condition number. In exact arithmetic as many steps as
-            key entries would do; in double precision directions lose their orthogonality.""",
+        criterion="""In the norm of H + Λ the largest error over queries is at most the bound and falls with more steps, up to
+            10⁻¹⁰, and is at most 10⁻¹⁰ after the last: rounding, times the condition number. In exact arithmetic as
+            many steps as key entries would do; in double precision directions lose their orthogonality.""",
     ),
 )

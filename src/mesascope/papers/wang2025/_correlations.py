@@ -117,28 +117,30 @@ CLAIMS = (
         title="Linear attention is least squares for orthonormal keys only",
         evidence="exact",
         origin="ours",
-        statement="""For orthonormal keys linear attention answers as least squares does; for other linearly independent keys with
-            singular values s the largest difference, over unit queries and values, is the largest |s − 1/s|.""",
-        source="""wang2025, abstract (arXiv: linear attention fails to capture correlations between tokens); the size of the
-            difference is derived here""",
+        statement="""For orthonormal keys linear attention answers as least squares does; for other linearly independent keys
+            with singular values s the largest difference, over unit queries and values, is the largest |s − 1/s|.""",
+        source="""wang2025, abstract (arXiv: linear attention fails to capture correlations between tokens); the size of
+            the difference is derived here""",
         settings=presets(_Orthonormal()),
         check=_orthonormal,
-        criterion="""Largest difference for orthonormal keys, and relative deviation of the others from max |s − 1/s|: at most 10⁻¹⁰,
-            for the rounding of the pseudo-inverse of square random matrices with condition numbers up to about 10³.""",
+        criterion="""Largest difference for orthonormal keys, and relative deviation of the others from max |s − 1/s|: at most
+            10⁻¹⁰, for the rounding of the pseudo-inverse of square random matrices with condition numbers up to
+            about 10³.""",
     ),
     Claim(
         id=f"{PAPER}/correlated-keys",
         title="Linear attention loses more where keys are correlated",
         evidence="exact",
         origin="ours",
-        statement="""On noisy linear regression the error of linear attention with the best step size, beyond that of least squares,
-            is larger for inputs with condition numbers from 3 to 100 than for uncorrelated ones.""",
-        source="""wang2025, abstract (arXiv: linear attention fails to capture correlations between tokens); the exact errors are
-            derived here""",
+        statement="""On noisy linear regression the error of linear attention with the best step size, beyond that of least
+            squares, is larger for inputs with condition numbers from 3 to 100 than for uncorrelated ones.""",
+        source="""wang2025, abstract (arXiv: linear attention fails to capture correlations between tokens); the exact
+            errors are derived here""",
         settings=presets(_Correlated()),
         check=_excess,
-        criterion="""The excess is larger at each of the other condition numbers than at 1, for a fixed trace of Σ. Two derivations
-            agree to 10⁻⁹, the recursion of second moments with a searched step size and the closed form of its optimum: a
-            minimum is found to the square of the search's precision. The error of least squares is a formula without Σ.""",
+        criterion="""The excess is larger at each of the other condition numbers than at 1, for a fixed trace of Σ. Two
+            derivations agree to 10⁻⁹, the recursion of second moments with a searched step size and the closed form
+            of its optimum: a minimum is found to the square of the search's precision. The error of least squares is
+            a formula without Σ.""",
     ),
 )

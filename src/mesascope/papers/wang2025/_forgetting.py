@@ -110,14 +110,14 @@ CLAIMS = (
         title="Forgetting helps linear attention where weights drift, and only there",
         evidence="exact",
         origin="ours",
-        statement="""The best decay of linear attention with a gain is 1 on linear regression whose weights stand still; it is less
-            than 1 if they are a random walk, and falls as their steps grow.""",
-        source="""wang2025, abstract (arXiv: regression weights as a choice of design; gates are such weights); the exact errors
-            are derived here""",
+        statement="""The best decay of linear attention with a gain is 1 on linear regression whose weights stand still; it is
+            less than 1 if they are a random walk, and falls as their steps grow.""",
+        source="""wang2025, abstract (arXiv: regression weights as a choice of design; gates are such weights); the exact
+            errors are derived here""",
         settings=presets(_Forgetting()),
         check=_forgetting,
-        criterion="""The best decay without drift is 1 to 10⁻⁴, about the root of the precision of errors; with drift it is less by
-            more than that, falls with each larger drift, and its error is lower than that of decay 1. Decays up to 1.1 are
-            tried.""",
+        criterion="""The best decay without drift is 1 to 10⁻⁴, about the root of the precision of errors; with drift it is
+            less by more than that, falls with each larger drift, and its error is lower than that of decay 1. Decays
+            up to 1.1 are tried.""",
     ),
 )

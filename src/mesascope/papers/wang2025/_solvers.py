@@ -159,7 +159,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def _kernel_regression(settings: _Softmax) -> Finding:
     """Softmax attention against averages with a Gaussian kernel."""
-    errors: dict[str, dict[str, float]] = {"unit keys": {}, "free keys, times exp(|k|²/2h²)": {}}
+    errors: dict[str, dict[str, float]] = {"unit keys": {}, "free keys, longer ones count more": {}}
     for key, value, tokens in settings.cases:
         free = gaussian_pairs(settings.seed, (settings.sequences, tokens), key, value)
         unit = free._replace(keys=_unit(free.keys), queries=_unit(free.queries))
@@ -199,24 +199,25 @@ CLAIMS = (
         title="Seven layers with a memory solve regression problems in context",
         evidence="exact",
         origin="paper",
-        statement="""Linear attention, DeltaNet, Longhorn, Titans, MesaNet and two gated layers answer every query as a solver of
-            regression from keys to values does: gradient step, stochastic descent, proximal steps, ridge regression.""",
-        source="""wang2025, abstract (arXiv: layers are special cases of test-time regression); which problem belongs to which
-            layer is written here from the papers of the layers""",
+        statement="""Linear attention, DeltaNet, Longhorn, Titans, MesaNet and two gated layers answer every query as a solver
+            of regression from keys to values does: gradient step, stochastic descent, proximal steps, ridge
+            regression.""",
+        source="""wang2025, abstract (arXiv: layers are special cases of test-time regression); which problem belongs to
+            which layer is written here from the papers of the layers""",
         settings=presets(_Cases()),
         check=_layers,
-        criterion=f"""{_ROUNDING}, of sums of at most 40 tokens and of least squares. Gates differ from token to token; each solver is
-            a loop of its own in numpy.""",
+        criterion=f"""{_ROUNDING}, of sums of at most 40 tokens and of least squares. Gates differ from token to token; each
+            solver is a loop of its own in numpy.""",
     ),
     Claim(
         id=f"{PAPER}/softmax-is-kernel-regression",
         title="With unit keys softmax attention is kernel regression",
         evidence="exact",
         origin="paper",
-        statement="""Softmax attention with keys and queries of length 1 is the local average of values with a Gaussian kernel; with
-            free keys each weight is multiplied by exp(|k|²/2h²), so that longer keys count more.""",
-        source="""wang2025, abstract (arXiv v1 and v3: softmax attention as a special case, and a justification of normalized
-            queries and keys); the factor is derived here""",
+        statement="""Softmax attention with keys and queries of length 1 is the local average of values with a Gaussian
+            kernel; with free keys each weight is multiplied by exp(|k|²/2h²), so that longer keys count more.""",
+        source="""wang2025, abstract (arXiv v1 and v3: softmax attention as a special case, and a justification of
+            normalized queries and keys); the factor is derived here""",
         settings=presets(_Softmax()),
         check=_kernel_regression,
         criterion=f"{_ROUNDING}, of exponents up to 60 for the smallest bandwidth h.",

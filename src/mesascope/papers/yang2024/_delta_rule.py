@@ -108,14 +108,14 @@ CLAIMS = (
         title="The delta rule overwrites the value of a key, linear attention adds",
         evidence="exact",
         origin="authors' code",
-        statement="""Asked for one of orthonormal keys, the delta rule answers with the value written last for β = 1 and with a
-            moving average of its values for β < 1; linear attention answers with their sum.""",
-        source="""yang2024, recurrence in `fla/ops/delta_rule/naive.py:12-37` of the authors' program at bc3b101; what it gives
-            for repeated keys is derived here""",
+        statement="""Asked for one of orthonormal keys, the delta rule answers with its last value for β = 1 and with a moving
+            average of its values for β < 1, linear attention with their sum.""",
+        source="""yang2024, recurrence in `fla/ops/delta_rule/naive.py:12-37` of the authors' program at bc3b101; what it
+            gives for repeated keys is derived here""",
         settings=presets(_Repeated()),
         check=_repeated_keys,
-        criterion="""The layers answer as a table from keys to their values does, to 10⁻¹² of the largest answer: rounding in double
-            precision, and of a gate that is 1 − 10⁻¹⁵ for β = 1.""",
+        criterion="""The layers answer as a table from keys to their values does, to 10⁻¹² of the largest answer: rounding in
+            double precision, and of a gate that is 1 − 10⁻¹⁵ for β = 1.""",
     ),
     Claim(
         id=f"{PAPER}/chunkwise-form",
@@ -124,12 +124,12 @@ CLAIMS = (
         origin="authors' code",
         statement="""For chunks of any length the chunkwise form of the delta rule, products of matrices and the inverse of a
             triangular one, gives the answers of its recurrence over tokens.""",
-        source="""yang2024, `fla/ops/delta_rule/naive.py:40-70` of the authors' program at bc3b101, there for lengths that are
-            multiples of the chunk""",
+        source="""yang2024, `fla/ops/delta_rule/naive.py:40-70` of the authors' program at bc3b101, there for lengths that
+            are multiples of the chunk""",
         settings=presets(_Chunks()),
         check=_chunks,
         criterion="""The largest difference, relative to the largest answer, is at most 10⁻¹⁰: rounding in double precision of
-            triangular systems of up to 100 tokens. The layer runs the recurrence in JAX; the chunkwise form is written in
-            NumPy.""",
+            triangular systems of up to 100 tokens. The layer runs the recurrence in JAX; the chunkwise form is
+            written in NumPy.""",
     ),
 )

@@ -85,14 +85,14 @@ CLAIMS = (
         title="The delta rule recalls more of random keys than linear attention",
         evidence="exact",
         origin="ours",
-        statement="""For up to 64 random unit keys of 16 entries the delta rule has a smaller error of recall than linear attention,
-            for β = 1 without a gain, and with the best rate where each has its best gain.""",
-        source="""yang2024, abstract (arXiv v2 and v5: the delta rule is more effective at associative recall, of trained models);
-            the exact errors of random keys are derived here""",
+        statement="""For 2 to 64 random unit keys of 16 entries the delta rule recalls with less error than linear attention:
+            with β = 1, and with best rate and gain against best gain.""",
+        source="""yang2024, abstract (arXiv v2 and v5: the delta rule is more effective at associative recall, of trained
+            models); the exact errors of random keys are derived here""",
         settings=presets(_Recall()),
         check=_random_keys,
-        criterion="""For every number of pairs from 2 the error of the delta rule is less by more than rounding, 10⁻¹², and not less
-            than that of least squares, below which no matrix gets. The best of 50 rates is taken: a better one would only
-            lower the error of the delta rule. One pair is recalled exactly by both.""",
+        criterion="""For every number of pairs the error of the delta rule is less by more than rounding, 10⁻¹², and not less
+            than that of least squares, below which no matrix gets. The best of 50 rates is taken: a better one would
+            only lower the error of the delta rule. One pair is recalled exactly by both.""",
     ),
 )
