@@ -75,7 +75,12 @@ def answers(layer: Any, pairs: Pairs) -> np.ndarray:
 _answers = eqx.filter_jit(lambda layer, stream: layer(stream))
 
 
-def gate_numbers(gate: Gate, stream: np.ndarray) -> np.ndarray:
-    """A gate of the only head at every token, σ(W z + b): shape (…, n, size)."""
+def gates_of(layer: MemoryLayer, stream: np.ndarray) -> dict[str, np.ndarray]:
+    """The gates of a layer of one head at every token, σ(W z + b): name → shape (…, n, size)."""
+    gates = {name: part for name, part in vars(layer.rule).items() if isinstance(part, Gate)}
+    return {name: _gate(gate, stream) for name, gate in gates.items()}
+
+
+def _gate(gate: Gate, stream: np.ndarray) -> np.ndarray:
     weights, bias = np.asarray(gate.weights[0]), np.asarray(gate.bias[0])
     return np.asarray(1 / (1 + np.exp(-(stream @ weights.T + bias))))

@@ -69,8 +69,8 @@ def scaled(module: Any, name: str, factor: float) -> World:
 def short_grids(*modules: Any) -> World:
     """A world in which the grids of `bracketed` in these modules end after their third entry, before the optimum."""
 
-    def ended(loss: Any, *grids: Any) -> Any:
-        return _minimized.bracketed(loss, *(grid[:3] for grid in grids))
+    def ended(loss: Any, *grids: Any, **settings: Any) -> Any:
+        return _minimized.bracketed(loss, *(grid[:3] for grid in grids), **settings)
 
     def break_it(patch: pytest.MonkeyPatch) -> None:
         for module in modules:

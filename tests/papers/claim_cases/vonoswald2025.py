@@ -7,7 +7,7 @@ from mesascope.theory import vonoswald2025 as theory
 
 from . import Case, scaled
 
-SAMPLED = {"prompts": 300, "examples": 10, "dim": 3, "seeds": 3}
+SAMPLED = {"prompts": 500, "examples": 10, "dim": 3, "seeds": 3}
 
 
 def half_the_steps(patch):
@@ -30,10 +30,12 @@ def one_step_is_worse(patch):
 
 
 def other_mesa(**gates):
-    """The mesa layer has other gates only."""
+    """The mesa layer has other gates only; it is searched again, beside one other layer."""
 
     def break_it(patch):
-        patch.setattr(_family, "MESA", tuple({**_family.MESA[0], **gates} for _ in range(2)))
+        patch.setattr(_family, "MESA", ({**_family.MESA[0], **gates},))
+        patch.setattr(_family, "OTHERS", {"DeltaNet": _family.OTHERS["DeltaNet"]})
+        patch.setattr(_family, "_found", _family._found.__wrapped__)
 
     return break_it
 
@@ -45,7 +47,7 @@ def reached(name):
         right = _family._found
 
         def wrong(settings):
-            found = right(settings)
+            found = dict(right(settings))
             found[name] = [one._replace(errors=0.9 * one.errors) for one in found["MesaNet"]]
             return found
 

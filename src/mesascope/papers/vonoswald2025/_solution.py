@@ -15,16 +15,24 @@ from mesascope.theory import vonoswald2025 as theory
 from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._figures import one_panel
 from .._identity import identities, relative_error
-from .._memories import Pairs, answers, gate_numbers, gaussian_pairs, memory_layer
+from .._memories import Pairs, answers, gates_of, gaussian_pairs, memory_layer
 from .._rotations import rotated
 
 PAPER = "vonoswald2025"
+_DRAWN = 1e-12
+"""Errors of figures; what is below is rounding."""
 
 
 def _layer(settings: _Optimal, key: int, value: int, scale: float) -> MemoryLayer:
     """A mesa layer, whose gates differ from token to token if the scale is not 0."""
     rule = {"kind": "mesa-net", "penalty": settings.regularization}
     return memory_layer(rule, key, value, scale, settings.seed)
+
+
+def _gates(layer: MemoryLayer, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """β and γ, shape (n,)."""
+    gates = gates_of(layer, pairs.stream)
+    return gates["rate"][:, 0], gates["decay"][:, 0]
 
 
 def _read_memory(layer: MemoryLayer, pairs: Pairs) -> np.ndarray:
@@ -41,9 +49,7 @@ def _optimal(settings: _Optimal) -> Finding:
     for key, value, tokens in settings.cases:
         layer, name = _layer(settings, key, value, settings.scale), f"w = {key}, m = {value}, n = {tokens}"
         pairs = gaussian_pairs(settings.seed, (tokens,), key, value)
-        rates, decays = (
-            gate_numbers(gate, pairs.stream)[:, 0] for gate in (layer.rule.rate, layer.rule.decay)
-        )
+        rates, decays = _gates(layer, pairs)
         penalty = np.full(key, settings.regularization)
         expected = [
             theory.gated_ridge(
@@ -61,7 +67,7 @@ def _gradient(settings: _Optimal, key: int, value: int, tokens: int) -> float:
     """½ ∇ at the memory of a layer with constant gates, relative to ½ ∇ at 0, the largest entry of each."""
     layer = _layer(settings, key, value, 0.0)
     pairs = gaussian_pairs(settings.seed + 1, (tokens,), key, value)
-    rates, decays = (gate_numbers(gate, pairs.stream)[:, 0] for gate in (layer.rule.rate, layer.rule.decay))
+    rates, decays = _gates(layer, pairs)
     weights, memory = theory.token_weights(rates, decays)[:, None], _read_memory(layer, pairs)
     at_zero = -(weights * pairs.values).T @ pairs.keys
     left = (weights * (pairs.keys @ memory.T - pairs.values)).T @ pairs.keys
@@ -139,7 +145,7 @@ def _figure(settings: _Steps, left: dict[int, np.ndarray], bounds: dict[int, np.
     steps = np.asarray(settings.steps)
     lines = []
     for series, (condition, errors) in enumerate(left.items()):
-        shown = errors > settings.rounding
+        shown = errors > _DRAWN
         lines += [
             Line(
                 x=steps[shown],

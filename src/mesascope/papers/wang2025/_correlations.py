@@ -19,9 +19,9 @@ def _memory(keys: np.ndarray) -> np.ndarray:
     count, size = keys.shape
     queries = np.zeros((size, count, size))
     queries[:, -1] = np.eye(size)
-    copies = (np.broadcast_to(one, (size, *one.shape)) for one in (keys, np.eye(count)))
+    copies, values = (np.broadcast_to(one, (size, *one.shape)) for one in (keys, np.eye(count)))
     layer = memory_layer({"kind": "linear-attention"}, size, count, 0.0, 0)
-    return answers(layer, Pairs(*copies, queries))[:, -1].T
+    return answers(layer, Pairs(copies, values, queries))[:, -1].T
 
 
 def _gap(keys: np.ndarray) -> float:
@@ -41,7 +41,7 @@ def _orthonormal(settings: _Orthonormal) -> Finding:
             expected = float(np.max(np.abs(singular - 1 / singular)))
             others.append(abs(found / expected - 1))
             gaps[f"w = {size}, n = {count}, {number}"] = found
-    measured = {"orthonormal keys": max(orthonormal), "others, from max |s − 1/s|": max(others)}
+    measured = {"orthonormal keys": max(orthonormal), "others, from the singular values": max(others)}
     return Finding.of_errors(measured, settings.tolerance, {"gaps of others": gaps})
 
 
@@ -55,7 +55,9 @@ def _excess(settings: _Correlated) -> Finding:
     """Exact errors of the best step size beyond those of least squares, by the condition number of the inputs."""
     dim, examples, noise = settings.dim, settings.examples, settings.noise
     least = theory.least_squares_error(dim, examples, noise)
-    summed, online, formulas = [], [], []
+    summed: list[float] = []
+    online: list[float] = []
+    formulas = []
     for condition in settings.conditions:
         covariance = _covariance(dim, condition, settings.seed)
         inputs = theory.gaussian_inputs(covariance)

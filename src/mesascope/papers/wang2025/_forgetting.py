@@ -40,7 +40,7 @@ def _of_sums(settings: _Forgetting, drift: float) -> Error:
 def _best_decay(settings: _Forgetting, drift: float) -> tuple[float, float, float]:
     """The best decay, its error, and that of decay 1."""
     error = _of_sums(settings, drift)
-    best = bracketed(error, np.linspace(settings.lowest, settings.highest, settings.tried), halvings=20)
+    best = bracketed(error, np.linspace(settings.lowest, settings.highest, settings.tried), halvings=14)
     return float(best.point[0]), best.value, error(1.0)
 
 

@@ -11,7 +11,7 @@ from mesascope.models import MemoryLayer, SoftmaxSelfAttention
 
 from .._claim import Claim, Finding, Settings, presets
 from .._identity import identities, relative_error
-from .._memories import Pairs, answers, gate_numbers, gaussian_pairs, memory_layer
+from .._memories import Pairs, answers, gates_of, gaussian_pairs, memory_layer
 
 PAPER = "wang2025"
 Gates = dict[str, np.ndarray]
@@ -93,19 +93,12 @@ _SOLVERS: dict[str, tuple[dict[str, Any], Callable[[Pairs, Gates], Memories]]] =
 }
 
 
-def _gates_of(layer: MemoryLayer, stream: np.ndarray) -> Gates:
-    names = ("rate", "decay", "momentum", "forgetting")
-    return {
-        name: gate_numbers(getattr(layer.rule, name), stream) for name in names if hasattr(layer.rule, name)
-    }
-
-
 def _solved(solver: Callable[[Pairs, Gates], Memories], layer: MemoryLayer, pairs: Pairs) -> np.ndarray:
     """What the solver answers to every query after its own token, shape (sequences, n, m)."""
     found = []
     for one in zip(*pairs, strict=True):
         sequence = Pairs(*one)
-        memories = solver(sequence, _gates_of(layer, sequence.stream))
+        memories = solver(sequence, gates_of(layer, sequence.stream))
         found.append([memory @ query for memory, query in zip(memories, sequence.queries, strict=True)])
     return np.array(found)
 

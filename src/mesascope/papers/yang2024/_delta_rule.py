@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,12 @@ from mesascope.theory import yang2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets
 from .._identity import identities, identity, relative_error
-from .._memories import Pairs, answers, gate_numbers, gaussian_pairs, memory_layer
+from .._memories import Pairs, answers, gates_of, gaussian_pairs, memory_layer
 from .._rotations import rotation
 
 PAPER = "yang2024"
+Answer = Callable[[np.ndarray, float], np.ndarray]
+"""The values of a key (n, m) and the rate → what is answered (m,)."""
 _ONE = 1 - 1e-15
 """A rate of 1: gates are less than 1, by at least a rounding."""
 
@@ -42,9 +45,7 @@ def _written(settings: _Repeated, dim: int, value: int, tokens: int) -> tuple[Pa
     return Pairs(keys, rng.normal(size=(tokens, value)), keys), which
 
 
-def _looked_up(
-    pairs: Pairs, which: np.ndarray, answer: Callable[[np.ndarray, float], np.ndarray], rate: float
-) -> np.ndarray:
+def _looked_up(pairs: Pairs, which: np.ndarray, answer: Answer, rate: float) -> np.ndarray:
     """What a table from keys to the list of their values answers, shape (n, m)."""
     table: dict[int, list[np.ndarray]] = {}
     found = []
@@ -57,7 +58,7 @@ def _looked_up(
 def _repeated_keys(settings: _Repeated) -> Finding:
     """Layers against tables."""
     delta = {"kind": "delta-net"}
-    rules = {
+    rules: dict[str, tuple[dict[str, Any], Answer]] = {
         "delta rule, β = 1: the last value": ({**delta, "rate": _ONE}, _last),
         "delta rule, β < 1: a moving average": ({**delta, "rate": settings.rate}, _moving_average),
         "linear attention: the sum": ({"kind": "linear-attention"}, _sum),
@@ -78,7 +79,7 @@ def _chunks(settings: _Chunks) -> Finding:
     for dim, value, tokens in settings.cases:
         pairs = gaussian_pairs(settings.seed, (tokens,), dim, value)
         layer = memory_layer({"kind": "delta-net"}, dim, value, settings.scale, settings.seed)
-        found, rates = answers(layer, pairs), gate_numbers(layer.rule.rate, pairs.stream)[:, 0]
+        found, rates = answers(layer, pairs), gates_of(layer, pairs.stream)["rate"][:, 0]
         for size in settings.sizes:
             expected = theory.chunkwise(*pairs, rates, size)
             errors[f"w = {dim}, m = {value}, n = {tokens}, chunks of {size}"] = relative_error(
