@@ -36,7 +36,7 @@ DIFFERENCES = (
     ),
     Difference(
         "implementation",
-        "10⁻⁵ is added to denominators (`fla/ops/mesa_net/naive.py:35-39`); decoding starts at q/(diag H + Λ) (`:28`)",
+        "10⁻⁵ is added to denominators (`fla/ops/mesa_net/naive.py:33`, `:37`); decoding starts at q/(diag H + Λ) (`:26`)",
         "nothing is added; conjugate gradients start at 0",
         ("conjugate-gradients",),
     ),

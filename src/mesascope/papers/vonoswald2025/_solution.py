@@ -209,7 +209,7 @@ CLAIMS = (
         origin="authors' code",
         statement="""More steps of conjugate gradients come nearer to the solution of (H + Λ)x = q, within the Chebyshev
             bound; in double precision twice as many steps as key entries reach it.""",
-        source="""vonoswald2025, abstract (arXiv: a fast conjugate gradient solver); `fla/ops/mesa_net/naive.py:28-39` of
+        source="""vonoswald2025, abstract (arXiv: a fast conjugate gradient solver); `fla/ops/mesa_net/naive.py:26-39` of
             the authors' program at bc3b101, where 30 steps for 128 key entries are the default
             (`fla/layers/mesa_net.py:66-73`)""",
         settings=presets(_Steps()),
