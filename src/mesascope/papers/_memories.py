@@ -36,11 +36,8 @@ def gaussian_pairs(seed: int, shape: tuple[int, ...], key: int, value: int) -> P
         value: entries m of a value.
     """
     rng = np.random.default_rng([seed, *shape, key, value])
-    return Pairs(*(rng.normal(size=(*shape, size)) / np.sqrt(scale) for size, scale in _sizes(key, value)))
-
-
-def _sizes(key: int, value: int) -> tuple[tuple[int, int], ...]:
-    return (key, key), (value, 1), (key, key)
+    keys, values, queries = (rng.normal(size=(*shape, size)) for size in (key, value, key))
+    return Pairs(keys / key**0.5, values, queries / key**0.5)
 
 
 def memory_layer(rule: Mapping[str, Any], key: int, value: int, scale: float, seed: int) -> MemoryLayer:

@@ -49,16 +49,15 @@ def at_rest(patch):
     patch.setattr(theory, "squared_errors", lambda *args, drift, **others: right(*args, drift=0.0, **others))
 
 
-def _without_the_query(patch):
-    """Decays are kept at 1 by what is measured: errors with decay 1 are said to be a little less."""
-    patch.setattr(
-        _forgetting,
-        "_best_decay",
-        lambda settings, drift, right=_forgetting._best_decay: (
-            *right(settings, drift)[:2],
-            right(settings, drift)[1],
-        ),
-    )
+def no_gain(patch):
+    """The errors with decay 1 are said to be those with the best decay."""
+    right = _forgetting._best_decay
+
+    def wrong(settings, drift):
+        decay, error, _ = right(settings, drift)
+        return decay, error, error
+
+    patch.setattr(_forgetting, "_best_decay", wrong)
 
 
 FIRST, *OTHERS = _solvers._SOLVERS
@@ -81,7 +80,7 @@ CASES = {
     "wang2025/forgetting": Case(
         {"dim": 2, "examples": 8, "tried": 15},
         other_decay,
-        (at_rest, _without_the_query),
+        (at_rest, no_gain),
         stuck=short_grids(_forgetting),
         traced=False,
     ),

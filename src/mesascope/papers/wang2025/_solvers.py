@@ -213,6 +213,6 @@ CLAIMS = (
             normalized queries and keys); the factor is derived here""",
         settings=presets(_Softmax()),
         check=_kernel_regression,
-        criterion=f"{_ROUNDING}, of exponents up to 60 for the smallest bandwidth h.",
+        criterion=f"{_ROUNDING}, of exponents up to some tens for the smallest bandwidth h.",
     ),
 )
