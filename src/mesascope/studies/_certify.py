@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -11,6 +11,7 @@ from mesascope.core import Progress
 from mesascope.records import CertificateFile, CertificateRecord, provenance
 from mesascope.specs import SpecError, error_path, integer
 
+from ._flow_settings import MaskName
 from ._problem import ProblemSpec, StartSpec
 from ._read import parse_spec
 
@@ -27,7 +28,7 @@ class CertifiedLossSpec(ProblemSpec):
         mask: "off-diagonal" if all weights off the diagonals of the blocks are 0 and stay 0.
     """
 
-    mask: Literal["off-diagonal"] | None = None
+    mask: MaskName = None
 
     @model_validator(mode="after")
     def _exact_engine(self) -> Self:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mesascope.core import Progress
 from mesascope.specs import Spec, error_path
 
-from ._flow_settings import PATH_ENDS, FlowEnd, FlowSettings
+from ._flow_settings import PATH_ENDS, FlowEnd, FlowSettings, MaskName
 from ._problem import Problem, StartSpec
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class FlowSpec(FlowSettings, StartSpec):
 
     start, scaled_by = "init", "law"
 
-    mask: Literal["off-diagonal"] | None = None
+    mask: MaskName = None
 
     def build(self) -> Problem:
         """Return initial model, process, task and engine.
@@ -119,9 +119,7 @@ def _loss_at_the_end(path: "Flow[Any] | Descent[Any]") -> float:
     return float(losses(path.objective, ends)[-1])
 
 
-def theory_limit(
-    problem: Problem, mask: Literal["off-diagonal"] | None, *, drawn: bool
-) -> tuple[float | None, str]:
+def theory_limit(problem: Problem, mask: MaskName, *, drawn: bool) -> tuple[float | None, str]:
     """Return the limit of every a_j b_j under gradient flow that theory names, or None, and the reason in one line.
 
     From diagonal starts a I, b I: Theorem 4.1 of zheng2024, for every law whose flow stays diagonal; with the
@@ -153,7 +151,7 @@ def theory_limit(
     return limit, reason
 
 
-def _source(problem: Problem, mask: Literal["off-diagonal"] | None) -> str:
+def _source(problem: Problem, mask: MaskName) -> str:
     """The theorem, and its generalization: it is stated for ρ_t = t − 1 and the weights 1."""
     theorem = f"zheng2024, Theorem {'4.1' if mask is None else '4.3'}"
     others = []

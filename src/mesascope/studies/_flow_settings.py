@@ -42,6 +42,8 @@ def _tolerance(value: Any) -> Number:
     return given
 
 
+MaskName: TypeAlias = Literal["off-diagonal"] | None
+"""The mask of the gradients of a flow."""
 Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(in_file_form)]
 Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(in_file_form)]
 

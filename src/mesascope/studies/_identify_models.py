@@ -19,6 +19,7 @@ from mesascope.specs import (
     SpecError,
     construct,
     error_path,
+    field_help,
     first_error,
     kind,
     one_line,
@@ -28,7 +29,7 @@ from mesascope.specs import (
 
 from ._data import DataSpec
 from ._flow import FlowSpec
-from ._flow_settings import Until
+from ._flow_settings import MaskName, Until
 from ._identify_function import named_model
 from ._train import TrainSpec, load_trained, trained_spec
 
@@ -145,7 +146,7 @@ class FlowEndSpec(GivenModel):
 
     reads = TOKENS
     init: InitField
-    mask: Literal["off-diagonal"] | None = None
+    mask: MaskName = None
     until: Until = "steady-state"
     rho: Rho = "t-1"
 
@@ -166,7 +167,7 @@ class FlowEndSpec(GivenModel):
         named = {"every": None, "last": {str((data.horizon or 0) - 1): 1}}
         weights = named[data.weights] if isinstance(data.weights, str) else data.weights
         solving = {name: getattr(self, name) for name in _OF_THE_FLOW}
-        fields = {
+        given = {
             "law": data.source.law,
             "dim": data.source.dim,
             "horizon": data.horizon,
@@ -174,7 +175,7 @@ class FlowEndSpec(GivenModel):
             **solving,
         }
         try:
-            return FlowSpec.model_validate(fields)
+            return FlowSpec.model_validate(given)
         except ValidationError as error:
             raise _outside(first_error(error)) from None
 
@@ -197,7 +198,7 @@ class FlowEndSpec(GivenModel):
         return explicit_model(w_kq, w_pv, self.rho)
 
 
-_OF_THE_FLOW = ("init", "mask", "until", "rho")
+_OF_THE_FLOW = tuple(one.name for one in field_help(FlowEndSpec))
 
 
 def _outside(error: SpecError) -> SpecError:
