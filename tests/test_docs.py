@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 import write_benchmark
+import write_layers
 from blocks import run
 
 import mesascope as ms
@@ -15,7 +16,8 @@ from mesascope.benchmark import Score
 from mesascope.cli import main
 from mesascope.cli._parse import COMMANDS
 from mesascope.dynamics import observed_rate
-from mesascope.records import read_along, read_identification
+from mesascope.records import layers_record, read_along, read_identification
+from mesascope.specs import known_kinds
 
 ROOT = Path(__file__).parents[1]
 PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES, LANDSCAPE = (
@@ -59,6 +61,21 @@ def test_every_block_on_the_benchmark_runs_and_gives_what_the_page_says(tmp_path
     linear = sum(answer.verdict == "identified" for answer in names["answers"].answers.values())
     # constructions on prompts are linear in the query; the last token of the two on tokens is an output, too
     assert (linear, len(names["bench"].names)) == (6, 8)
+
+
+def test_the_page_on_layers_has_the_tables_of_its_record_and_every_rule(tmp_path, monkeypatch):
+    page, record = (ROOT / "docs/what-layers-compute.md").read_text(encoding="utf-8"), layers_record()
+    assert write_layers.written(page, record) == page
+    monkeypatch.chdir(tmp_path)
+    run(page, {"__name__": "layers"})
+    for name, layers in record.data.items():
+        assert {write_layers.RULES[rule]["kind"] for rule in layers} == set(known_kinds("rule"))
+        assert write_layers.picture(name).with_suffix(".png").exists()
+        for one in layers.values():
+            low, high = one.given.interval
+            # 4 standard errors, of which an interval has 2 · 1.96
+            assert one.exact is None or abs(one.exact - one.given.error) < 4 * (high - low) / (2 * 1.96)
+            assert set(one.given.distances) == set(one.trained.distances)
 
 
 def test_the_table_of_the_benchmark_is_that_of_the_stored_scores():

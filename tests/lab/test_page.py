@@ -30,6 +30,7 @@ from lab_page import (
     wait_until_drawn,
     write,
 )
+from mesascope.records import layers_record
 from mesascope.report import DARK, LIGHT
 
 # Elements that hold much of the page and get another class: the browser then computes the style of all that they hold, which
@@ -360,3 +361,14 @@ def test_all_is_seen_without_scrolling_sideways_nothing_jumps_and_no_card_is_emp
         assert opened.evaluate("window.shifted || 0") < 0.05
     finally:
         opened.set_viewport_size(before)
+
+
+@pytest.mark.slow
+def test_the_panel_of_other_layers_draws_the_record_that_comes_with_the_package(opened):
+    turn(opened, "In-context behaviour")
+    opened.locator('[data-act="layers"]').get_by_text("What other layers compute").click()
+    for name in layers_record().data:
+        choose(opened, "layers", name)
+        wait_for_text(opened.locator("main"), f"What layers compute: {name}")
+    opened.wait_for_selector('[data-figure="layers"] .cartesianlayer .subplot', state="attached")
+    assert b"delta-net, trained" in download(opened, "layers", "CSV")[1]
