@@ -26,6 +26,7 @@ from .dynamics import export_safetensors as export_safetensors
 from .dynamics import gradient_flow as gradient_flow
 from .dynamics import load_model as load_model
 from .dynamics import phase_diagram as phase_diagram
+from .dynamics import plateaus as plateaus
 from .dynamics import save_model as save_model
 from .dynamics import stability as stability
 from .dynamics import train as train
@@ -51,6 +52,7 @@ from .models import LinearAttention as LinearAttention
 from .models import LinearAttentionStack as LinearAttentionStack
 from .models import LinearSelfAttention as LinearSelfAttention
 from .models import Looped as Looped
+from .models import LowRankLinearSelfAttention as LowRankLinearSelfAttention
 from .models import MemoryLayer as MemoryLayer
 from .models import MesaLayer as MesaLayer
 from .models import MultiHeadLinearAttention as MultiHeadLinearAttention

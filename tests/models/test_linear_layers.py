@@ -12,6 +12,7 @@ from mesascope.models import (
     LinearAttentionStack,
     LinearSelfAttention,
     Looped,
+    LowRankLinearSelfAttention,
     MultiHeadLinearAttention,
     PairedTokens,
     Residual,
@@ -77,6 +78,18 @@ def test_factored_layer_is_the_merged_one(context, kind, heads):
     w_kq = np.swapaxes(w_k.conj(), 1, 2) @ w_q
     assert_close(layer(stream), definition(w_kq, w_p @ w_v, "t-1", context, stream))
     assert_close(layer(stream), LinearSelfAttention(w_kq, w_p @ w_v, "t-1", context)(stream))
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize(("kind", "heads"), [("real", 1), ("complex", 2)])
+def test_low_rank_layer_is_the_merged_one(context, kind, heads):
+    rng = np.random.default_rng(4)
+    w_k, w_q, w_pv = draw(rng, (heads, 2, 3), kind), draw(rng, (heads, 2, 3), kind), draw(rng, (heads, 4, 3))
+    stream = draw(rng, (6, 3), kind)
+    layer = LowRankLinearSelfAttention(w_k=w_k, w_q=w_q, w_pv=w_pv, context=context)
+    assert (layer.width, layer.output_width, layer.causal) == (3, 4, context == "causal")
+    w_kq = np.swapaxes(w_k.conj(), 1, 2) @ w_q
+    assert_close(layer(stream), definition(w_kq, w_pv, "t-1", context, stream))
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -212,7 +225,9 @@ def test_gaussian_weights_have_their_scale():
     )
     shapes = [w.shape for w in (factored.w_k, factored.w_q, factored.w_p, factored.w_v)]
     assert shapes == [(3, 15, 20), (3, 15, 20), (3, 10, 12), (3, 12, 20)]
-    for model in (merged, factored):
+    low = LowRankLinearSelfAttention.gaussian(20, 3, 0.1, key=jax.random.key(5), rank=15, output_width=10)
+    assert [w.shape for w in (low.w_k, low.w_q, low.w_pv)] == [(3, 15, 20), (3, 15, 20), (3, 10, 20)]
+    for model in (merged, factored, low):
         for weights in jax.tree.leaves(model):
             # the sample variance of n normal entries has relative standard deviation √(2/n)
             assert abs(float(jnp.mean(weights**2)) / 0.01 - 1) < 5 * np.sqrt(2 / weights.size)

@@ -23,6 +23,7 @@ from mesascope.models import (
     LinearAttentionStack,
     LinearSelfAttention,
     Looped,
+    LowRankLinearSelfAttention,
     MesaLayer,
     MultiHeadLinearAttention,
     NormedDense,
@@ -105,6 +106,21 @@ REFUSED = {
         lambda: FactoredLinearSelfAttention(**{**FACTORS, "w_v": np.ones((1, 2, 3))}),
         ValueError,
         r"got w_k \(1, 3, 3\), .* w_v \(1, 2, 3\); expected w_k and w_q \(heads, key, width\)",
+    ),
+    "low-rank weights that do not fit": (
+        lambda: LowRankLinearSelfAttention(w_k=np.ones((1, 1, 3)), w_q=np.ones((1, 2, 3)), w_pv=W),
+        ValueError,
+        r"weights do not fit: expected w_k and w_q \(heads, rank, width\), .* got \(1, 1, 3\), \(1, 2, 3\)",
+    ),
+    "a rank above the width": (
+        lambda: LowRankLinearSelfAttention.gaussian(2, 1, 0.1, key=KEY, rank=3),
+        ValueError,
+        "rank: must be at most the width 2 of the tokens, got 3; take a smaller rank",
+    ),
+    "a rank above the dimension": (
+        lambda: prompt_linear_transformer(2, 1, key=KEY, rank=3),
+        ValueError,
+        "rank: must be at most dim = 2, the number of directions of the inputs, got 3; take a smaller rank",
     ),
     "negative regularization": (
         lambda: MesaLayer(**FACTORS, regularization=-1.0),
@@ -398,6 +414,7 @@ KEYLESS = {
     "FactoredLinearAttention": lambda key: FactoredLinearAttention.gaussian(2, 1, 0.1, key=key),
     "LinearSelfAttention": lambda key: LinearSelfAttention.gaussian(3, 1, 0.1, key=key),
     "FactoredLinearSelfAttention": lambda key: FactoredLinearSelfAttention.gaussian(3, 1, 0.1, key=key),
+    "LowRankLinearSelfAttention": lambda key: LowRankLinearSelfAttention.gaussian(3, 1, 0.1, key=key),
     "DiagonalSelfAttention": lambda key: DiagonalSelfAttention.gaussian((2, 1), 0.1, key=key),
     "SoftmaxSelfAttention": lambda key: SoftmaxSelfAttention.gaussian(4, 2, key=key),
     "MesaLayer": lambda key: MesaLayer.gaussian(3, 1, 0.1, key=key),

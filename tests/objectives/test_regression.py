@@ -184,6 +184,14 @@ def test_factored_weights_are_their_products():
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_keys_and_queries_of_low_rank_are_the_mean_over_samples(rank):
+    process, task = PROCESSES["noisy"], FewShot(3)
+    one = prompt_linear_transformer(2, 1, 2, 0.7, key=named_key(3, "low rank"), rank=rank)
+    sampled = population_loss(one, process, task, MonteCarlo(60_000, seed=1, batch=20_000))
+    assert abs(exact(one, process, task) - float(sampled.value)) < 4 * float(sampled.standard_error)
+
+
 @pytest.mark.slow
 def test_flows_end_at_the_preconditioner_of_ahn2023():
     process, task = LinearRegression(2, None, SIGMA), FewShot(6)

@@ -242,6 +242,10 @@ PROMPTS = [
     (started(layers=2), "model.start: has 1 layers, but layers is 2; make them equal"),
     (started(heads=2), "model.heads: must be 1 if start gives the algorithm of the layers, got 2"),
     (
+        started(rank=1),
+        "model.rank: belongs to random weights, but start gives those of an algorithm; leave one out",
+    ),
+    (
         started(start={"kind": "gradient-descent++", "step_sizes": [1], "curvatures": [1, 2]}),
         "model.start: curvatures: got 2 numbers for 1 step_sizes",
     ),

@@ -34,6 +34,8 @@ from .landscape import CriticalPoint as CriticalPoint
 from .landscape import CriticalPoints as CriticalPoints
 from .landscape import FoundPoint as FoundPoint
 from .landscape import InvariantManifold as InvariantManifold
+from .landscape import Plateau as Plateau
+from .landscape import Plateaus as Plateaus
 from .landscape import Polishing as Polishing
 from .landscape import ReducedLinearAttention as ReducedLinearAttention
 from .landscape import Stability as Stability
@@ -42,6 +44,7 @@ from .landscape import conserved_quantities as conserved_quantities
 from .landscape import critical_point as critical_point
 from .landscape import critical_points as critical_points
 from .landscape import observed_rate as observed_rate
+from .landscape import plateaus as plateaus
 from .landscape import stability as stability
 from .landscape import symmetries as symmetries
 from .phase_diagrams import PhasePoint as PhasePoint

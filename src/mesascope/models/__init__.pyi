@@ -18,6 +18,7 @@ from ._linear_attention_stack import LinearAttentionStack as LinearAttentionStac
 from ._linear_self_attention import FactoredLinearSelfAttention as FactoredLinearSelfAttention
 from ._linear_self_attention import LinearSelfAttention as LinearSelfAttention
 from ._looped import Looped as Looped
+from ._low_rank_attention import LowRankLinearSelfAttention as LowRankLinearSelfAttention
 from ._memory_layer import MemoryLayer as MemoryLayer
 from ._mesa_layer import MesaLayer as MesaLayer
 from ._mlp import MLP as MLP

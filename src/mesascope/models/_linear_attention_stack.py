@@ -20,7 +20,8 @@ class LinearAttentionStack(BatchLastLayer):
     the output.
 
     Attributes:
-        layers: `LinearSelfAttention`, `FactoredLinearSelfAttention` or `MesaLayer`, all of one width.
+        layers: `LinearSelfAttention`, `LowRankLinearSelfAttention`, `FactoredLinearSelfAttention` or `MesaLayer`, all of one
+            width.
 
     Raises:
         TypeError: for other layers.

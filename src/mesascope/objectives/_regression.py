@@ -28,6 +28,7 @@ from mesascope.models import (
     LastEntry,
     LinearAttentionStack,
     LinearSelfAttention,
+    LowRankLinearSelfAttention,
     PromptModel,
     StackedPrompt,
     normalizer_inverses,
@@ -37,6 +38,8 @@ from mesascope.processes import FewShot, LinearRegression, TaskPool
 from ._depth import depth_loss, preconditioned_steps
 from ._engine import Objective
 from ._regression_tasks import Tasks, regression_tasks
+
+_LAYERS = LinearSelfAttention | LowRankLinearSelfAttention | FactoredLinearSelfAttention
 
 
 class RegressionObjective(Objective):
@@ -99,7 +102,7 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
         isinstance(model.embedding, StackedPrompt)
         and isinstance(model.network, LinearAttentionStack)
         and len(model.network.layers) == 1
-        and isinstance(model.network.layers[0], LinearSelfAttention | FactoredLinearSelfAttention)
+        and isinstance(model.network.layers[0], _LAYERS)
         and isinstance(model.readout, LastEntry)
     )
     if not fits:
@@ -123,6 +126,8 @@ def _check_dim(model: Any, dim: int) -> None:
 
 def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
     """Return M, shape (heads, d + 1, d), and u with the sign of the read-out, shape (heads, d + 1)."""
+    if isinstance(layer, LowRankLinearSelfAttention):
+        layer = layer.merged()
     if isinstance(layer, LinearSelfAttention):
         return layer.w_kq[:, :, :-1], sign * layer.w_pv[:, -1]
     keys = jnp.einsum("hki,hkj->hij", layer.w_k, layer.w_q)

@@ -15,6 +15,7 @@ from mesascope.models import (
     LinearAttentionModel,
     LinearAttentionStack,
     LinearSelfAttention,
+    LowRankLinearSelfAttention,
     Projected,
     PromptModel,
     SequenceModel,
@@ -116,7 +117,9 @@ def _is_linear_attention(model: Any) -> bool:
     if isinstance(model, LinearAttentionModel):
         return True
     network = model.network if isinstance(model, SequenceModel) else None
-    linear = LinearSelfAttention | FactoredLinearSelfAttention | DiagonalSelfAttention
+    linear = (
+        LinearSelfAttention | LowRankLinearSelfAttention | FactoredLinearSelfAttention | DiagonalSelfAttention
+    )
     return isinstance(network, LinearAttentionStack) and all(
         isinstance(layer, linear) for layer in network.layers
     )

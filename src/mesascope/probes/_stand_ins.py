@@ -18,6 +18,7 @@ from mesascope.models import (
     LinearAttentionStack,
     LinearSelfAttention,
     Looped,
+    LowRankLinearSelfAttention,
     Normalizer,
     PairedTokens,
     PreNorm,
@@ -159,7 +160,7 @@ def _place(row: int, column: int) -> np.ndarray:
 
 def _attention_of(layer: Layer, embedding: Embedding) -> tuple[Normalizer, Context]:
     """Return ρ and the context of the linear attention that a layer begins with."""
-    if isinstance(layer, LinearSelfAttention | FactoredLinearSelfAttention):
+    if isinstance(layer, LinearSelfAttention | LowRankLinearSelfAttention | FactoredLinearSelfAttention):
         return layer.normalizer, layer.context
     if isinstance(layer, Residual | PreNorm | Looped):
         return _attention_of(layer.layer, embedding)

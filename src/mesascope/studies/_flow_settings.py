@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PATH_ENDS = 2
 """Points of a path if only its ends are needed."""
-_RTOL = 1e-11
+_RTOL, _COARSE_RTOL = 1e-11, 1e-7
 _FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
 _DESCENT_ONLY = ("lr", "steps")
 _NOT_FINITE = "the loss or its gradient is not finite at the start; take smaller weights in {start}, or smaller data in {data}"
@@ -86,7 +86,8 @@ class FlowSettings(Spec):
         until: end of a flow; a time > 0, or "steady-state" (default).
         tolerance: tolerance of the steady state of a flow; at least 1e-11, default 1e-10.
         max_steps: maximum steps of the solver of a flow; default 100 000.
-        solver: solver of a flow; "tsit5" (explicit, default) or "kvaerno5" (implicit, for slow approaches of few weights).
+        solver: solver of a flow; "tsit5" (explicit, default), "kvaerno5" (implicit, for slow approaches of few weights), or
+            "rodas4" (implicit with a local error of 1e-7, for flows that rest at saddles, of up to some hundred weights).
         lr: descent: learning rate > 0, for the loss summed over context lengths or numbers of examples.
         steps: descent: number of steps.
     """
@@ -98,7 +99,7 @@ class FlowSettings(Spec):
     until: Until | None = None
     tolerance: Tolerance | None = None
     max_steps: Count | None = None
-    solver: Literal["tsit5", "kvaerno5"] | None = None
+    solver: Literal["tsit5", "kvaerno5", "rodas4"] | None = None
     lr: Positive | None = None
     steps: Count | None = None
 
@@ -126,9 +127,12 @@ class FlowSettings(Spec):
         """Arguments of `gradient_flow` that say how it is solved, but not where it ends."""
         import diffrax
 
+        from mesascope.dynamics import Rodas4
+
+        solvers = {"kvaerno5": diffrax.Kvaerno5, "rodas4": Rodas4}
         return {
-            "solver": diffrax.Kvaerno5() if self.solver == "kvaerno5" else None,
-            "rtol": _RTOL,
+            "solver": solvers[self.solver]() if self.solver in solvers else None,
+            "rtol": _COARSE_RTOL if self.solver == "rodas4" else _RTOL,
             "max_steps": self.max_steps or 100_000,
             "saves": saves,
         }

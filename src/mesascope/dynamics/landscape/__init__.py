@@ -11,6 +11,9 @@ from ._critical_points import critical_points as critical_points
 from ._invariant_manifold import BLOCKS as BLOCKS
 from ._invariant_manifold import InvariantManifold as InvariantManifold
 from ._invariant_manifold import ReducedLinearAttention as ReducedLinearAttention
+from ._plateaus import Plateau as Plateau
+from ._plateaus import Plateaus as Plateaus
+from ._plateaus import plateaus as plateaus
 from ._stability import Stability as Stability
 from ._stability import observed_rate as observed_rate
 from ._stability import stability as stability

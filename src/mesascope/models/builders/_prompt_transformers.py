@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from mesascope.models import LinearAttentionStack, PromptModel
 
 
-def _refuse_several_heads(spec: Any) -> None:
+def _refuse_unbuildable(spec: Any) -> None:
     if spec.start is not None and spec.heads > 1:
         raise SpecError(f"must be 1 if start gives the algorithm of the layers, got {spec.heads}", "heads")
+    if spec.start is not None and spec.rank is not None:
+        raise SpecError(
+            "belongs to random weights, but start gives those of an algorithm; leave one out", "rank"
+        )
 
 
-@model("prompt-linear-transformer", reads=PROMPTS, refuse=_refuse_several_heads, layers=2)
+@model("prompt-linear-transformer", reads=PROMPTS, refuse=_refuse_unbuildable, layers=2)
 def prompt_linear_transformer(
     dim: int,
     layers: Depth,
@@ -32,11 +36,12 @@ def prompt_linear_transformer(
     key: Array,
     normalizer: Normalizer = "t-1",
     context: Context = "examples",
+    rank: Size | None = None,
     start: Annotated[Any, *one_of("construction")] | None = None,
 ) -> PromptModel:
     """Linear attention on stacked prompts (x_i, y_i), (x_q, 0); ŷ = −(label entry of the query).
 
-    Source: ahn2023, section 2; vonoswald2023, section 2.
+    Source: ahn2023, section 2; vonoswald2023, section 2; with a rank zhang2025, section 2.3.
 
     Args:
         dim: dimension of the inputs.
@@ -46,12 +51,13 @@ def prompt_linear_transformer(
         key: random key.
         normalizer: the normalizer ρ_t; "t-1" is the number of examples.
         context: the tokens that a query attends to: "causal", "all", or "examples".
+        rank: entries of the keys and queries of every head, at most dim; by default both are merged into one matrix.
         start: an algorithm whose weights the layers have at the start, with one head, instead of random weights.
     """
     from mesascope.models import LastEntry, PromptModel, StackedPrompt
 
     if start is None:
-        stack = _drawn(dim, layers, heads, scale, key, normalizer, context)
+        stack = _drawn(dim, layers, heads, scale, key, normalizer, context, rank)
     else:
         with error_path("start"):
             stack = _constructed(start.build(dim), layers, normalizer, context)
@@ -91,14 +97,29 @@ def looped_linear_transformer(
 
 
 def _drawn(
-    dim: int, layers: int, heads: int, scale: Any, key: Array, normalizer: Normalizer, context: Context
+    dim: int,
+    layers: int,
+    heads: int,
+    scale: Any,
+    key: Array,
+    normalizer: Normalizer,
+    context: Context,
+    rank: int | None = None,
 ) -> LinearAttentionStack:
-    from mesascope.models import LinearAttentionStack, LinearSelfAttention
+    from mesascope.models import LinearAttentionStack, LinearSelfAttention, LowRankLinearSelfAttention
 
     keys = split_keys(key, integer_at_least("layers", layers, 1))
+    attends: Any = {"normalizer": normalizer, "context": context}
+    if rank is None:
+        return LinearAttentionStack(
+            LinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, **attends) for k in keys
+        )
+    if integer_at_least("rank", rank, 1) > dim:
+        raise ValueError(
+            f"rank: must be at most dim = {dim}, the number of directions of the inputs, got {rank}; take a smaller rank"
+        )
     return LinearAttentionStack(
-        LinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, normalizer=normalizer, context=context)
-        for k in keys
+        LowRankLinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, rank=rank, **attends) for k in keys
     )
 
 

@@ -1,0 +1,174 @@
+r"""How a flow leaves a critical point: by the lowest order of the loss that falls.
+
+With the displacement z along directions of negative curvature (order 2), or, where there are none, along those in which the
+Hessian vanishes, the flow is to leading order z' = −∇V(z) with a homogeneous V of order p:
+
+    p = 2:  V = ½ zᵀHz: every |z_i| grows as e^{r_i t}, the times are logarithms of the start;
+    p = 3:  V = D³L[z,z,z]/6: heads of three factors near 0, |z|' = κ|z|², the times are inverses of the start;
+    p = 4:  V = D⁴L[z,z,z,z]/24 − ½ gᵀH⁺g with g = D³L[z,z]/2: what the other directions, which follow at once, take away.
+
+Nothing is linear in the last two: the Hessian at the point says nothing of how fast, only V and the start together do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
+from jax import Array
+
+from mesascope.core import quick_jit
+
+from ._landscape import Landscape, loss_gradient_hessian
+
+FLAT = 1e-6
+"""Curvatures below this fraction of the largest one, or of that of the landscape, are 0: a saddle is known to about 1e-9."""
+_TRIALS, _VANISHING = 4, 1e-6
+_RTOL = 1e-6
+_FAR = 1e3  # e-folds of growth, after which nothing is left to be predicted
+_LONG = 1e6  # times in which V changes by order 1 at the start
+
+
+class Escape(eqx.Module):
+    """The leading order of the flow around a critical point.
+
+    Attributes:
+        landscape: L.
+        point: θ of the critical point, shape (n,).
+        directions: the projector on those of z, shape (n, n).
+        softness: H⁺ in the other directions, shape (n, n).
+        rates: −λ of every negative curvature, largest first.
+        order: p, 2 to 4; 0 where no order up to 4 falls.
+    """
+
+    landscape: Landscape
+    point: Array
+    directions: Array
+    softness: Array
+    rates: np.ndarray
+    order: int = eqx.field(static=True)
+
+    @property
+    def index(self) -> int:
+        """Number of negative curvatures."""
+        return len(self.rates)
+
+
+def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: float) -> Escape:
+    """The leading order around a critical point.
+
+    Args:
+        landscape: L.
+        vector: θ of the point.
+        unit: a loss, such as that of the prediction 0.
+        size: the natural size of weights.
+    """
+    hessian = np.asarray(loss_gradient_hessian(landscape, jnp.asarray(vector))[2])
+    curvatures, basis = np.linalg.eigh(hessian)
+    flat = FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
+    index = int(np.sum(curvatures < -flat))
+    free, stiff = np.abs(curvatures) <= flat, curvatures > flat
+    softness = (basis[:, stiff] / curvatures[stiff]) @ basis[:, stiff].T
+    chosen = basis[:, :index] if index else np.asarray(landscape.allowed)[:, None] * basis[:, free]
+    there = jnp.asarray(vector), jnp.asarray(chosen @ chosen.T), jnp.asarray(softness)
+    trials = np.random.default_rng(0).normal(size=(_TRIALS, len(vector)))
+    trials /= np.linalg.norm(trials, axis=1, keepdims=True)
+    for order in () if index else (3, 4):
+        escape = Escape(landscape, *there, np.zeros(0), order)
+        values = [abs(float(_field(escape, jnp.asarray(z))[0])) for z in trials @ (chosen @ chosen.T)]
+        if max(values) > _VANISHING * unit / size**order:
+            return escape
+    return Escape(landscape, *there, -curvatures[:index], 2 if index else 0)
+
+
+@quick_jit
+def _field(escape: Escape, z: Array) -> tuple[Array, Array]:
+    """V of order 3 or 4 at z, and its gradient along the directions of z."""
+
+    def slope(s: Array, along: Array) -> Array:
+        return escape.landscape.gradient(escape.point + s * along)
+
+    def power(n: int, along: Array) -> Array:
+        """The coefficient of s^n in ∇L(θ + s z)."""
+        function, zero = lambda s: slope(s, along), jnp.asarray(0.0)
+        for k in range(n):
+            function = _derivative(function, k + 1)
+        return function(zero)
+
+    second = power(2, z)
+    if escape.order == 3:
+        return z @ second / 3, escape.directions @ second
+    third, follows = power(3, z), escape.softness @ second
+    # the gradient of gᵀH⁺g/2 for g = D³L[z, z]/2 is D³L[z, H⁺g]
+    pulled = (power(2, z + follows) - power(2, z - follows)) / 2
+    return z @ third / 4 - second @ follows / 2, escape.directions @ (third - pulled)
+
+
+def _derivative(function: Callable[[Array], Array], by: int) -> Callable[[Array], Array]:
+    return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))[1] / by
+
+
+def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float, float]:
+    """The time in which the leading order lowers the loss by `fall`, and its rate κ in |z|' = κ|z|^{p−1} at the end.
+
+    Both are NaN where it never does. For order 2 the rate is the largest −λ.
+
+    Args:
+        escape: the leading order.
+        start: the displacement θ − θ* from the critical point, shape (n,).
+        fall: > 0.
+    """
+    z = np.asarray(escape.directions) @ start
+    if escape.order == 0 or not np.any(z):
+        return math.nan, math.nan
+    if escape.order == 2:
+        return _time_of_exponentials(escape, z, fall), float(escape.rates[0])
+    return _time_of_flow(escape, z, fall)
+
+
+def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
+    """The t with Σ_i r_i z_i² e^{2 r_i t}/2 = fall; 0 if it is larger from the start."""
+    hessian = np.asarray(loss_gradient_hessian(escape.landscape, escape.point)[2])
+    rates = escape.rates
+    weights = rates * (np.linalg.eigh(hessian)[1][:, : len(rates)].T @ z) ** 2 / 2
+
+    def left(time: float) -> float:
+        return float(scipy.special.logsumexp(2 * rates * time, b=weights) - np.log(fall))
+
+    if left(0.0) >= 0:
+        return 0.0
+    end = _FAR / float(rates[0])
+    return float(scipy.optimize.brentq(left, 0.0, end)) if left(end) > 0 else math.nan
+
+
+def _time_of_flow(escape: Escape, z: np.ndarray, fall: float) -> tuple[float, float]:
+    """As `time_to_fall`, for orders above 2; in units in which the start has size 1 and V changes by order 1."""
+    order, length = escape.order, float(np.linalg.norm(z))
+
+    def field(u: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _field(escape, jnp.asarray(u))
+        return float(value), np.asarray(slope)
+
+    unit = float(np.linalg.norm(field(z / length)[1]))
+    if unit == 0:
+        return math.nan, math.nan
+
+    def velocity(_: float, u: np.ndarray) -> np.ndarray:
+        return -field(u)[1] / unit
+
+    def level(_: float, u: np.ndarray) -> float:
+        # the root, since V grows without bound: it is nearer to a line in time
+        return float(max(-field(u)[0] * length**order / fall, 0.0) ** (1 / order) - 1)
+
+    level.terminal = True  # type: ignore[attr-defined]
+    solved = scipy.integrate.solve_ivp(velocity, (0.0, _LONG), z / length, events=level, rtol=_RTOL)
+    if not len(solved.t_events[0]):
+        return math.nan, math.nan
+    end = solved.y_events[0][0] / np.linalg.norm(solved.y_events[0][0])
+    time = float(solved.t_events[0][0]) / unit / length ** (order - 2)
+    return time, -float(end @ field(end)[1])

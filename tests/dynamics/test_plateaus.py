@@ -1,0 +1,176 @@
+"""Plateaus of flows: the saddles against closed forms, the times at which flows leave them against toy losses and flows."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.core import Estimate
+from mesascope.dynamics import Rodas4
+from mesascope.dynamics.landscape._escape import escape_from, time_to_fall
+from mesascope.dynamics.landscape._landscape import Landscape
+from mesascope.objectives import Engine, Objective
+from mesascope.specs import component
+
+
+class Weights(eqx.Module):
+    w: jax.Array
+
+
+class Toy(Objective):
+    """A polynomial of the weights."""
+
+    function: object = eqx.field(static=True)
+
+    def __call__(self, model):
+        return Estimate(self.function(model.w), jnp.zeros(()))
+
+
+@component
+class Given(Engine):
+    """Gives a toy loss."""
+
+    function: object
+
+    def objective(self, process, task, normalizer="t-1"):
+        return Toy(self.function)
+
+
+def flow_from(model, process, task, engine=None):
+    return ms.gradient_flow(model, process, task, engine=engine, solver=Rodas4(), rtol=1e-6)
+
+
+def follow(function, begin):
+    model, engine = Weights(jnp.asarray(begin)), Given(function)
+    return ms.plateaus(flow_from(model, ms.LinearRegression(1), ms.FewShot(2), engine))
+
+
+def two_heads(w):
+    """Two products of three factors: the first is worth more, and grows faster."""
+    return ((1 - jnp.prod(w[:3])) ** 2 + 0.2 * (1 - jnp.prod(w[3:])) ** 2) / 2
+
+
+def one_merged_head(w):
+    return (1 - 3 * w[0] * w[1]) ** 2 / 2
+
+
+@pytest.fixture(scope="module")
+def found():
+    return follow(two_heads, [0.01, 0.02, 0.015, 0.02, 0.01, 0.03])
+
+
+def test_products_of_three_are_learned_one_after_the_other(found):
+    # Newton's method ends where the loss, quadratic in its error of 1e-9, is exact
+    np.testing.assert_allclose(found.losses, [0.6, 0.1, 0], atol=1e-12)
+    np.testing.assert_allclose([one.passed_at for one in found.points], [0.6, 0.1, 0], atol=1e-3)
+    assert [(one.order, one.index) for one in found.points] == [(3, 0), (3, 0), (0, 0)]
+    assert [one.enters for one in found.points[1:]] == [one.leaves for one in found.points[:-1]]
+
+
+def test_they_leave_saddles_when_the_cubic_terms_say(found):
+    for one, speed in zip(found.points[:-1], (1, 0.2), strict=True):
+        assert one.predicted == pytest.approx(one.leaves, rel=0.02)  # what the start, of 0.02, leaves out
+        # x' = yz and so on grow along x = y = z, where |w|' = |w|²/√3; the start has turned there up to 1 %
+        assert one.rate == pytest.approx(speed / 3**0.5, rel=0.01)
+
+
+def test_times_of_a_product_of_two_are_logarithms():
+    """x' = 3y and y' = 3x: e^{3t}."""
+    slow, fast = (follow(one_merged_head, [scale, 2 * scale]).points for scale in (1e-6, 1e-4))
+    for first, last in (slow, fast):
+        assert (first.order, first.index, last.order) == (2, 1, 0)
+        assert first.rate == pytest.approx(3, rel=1e-9)
+        assert first.predicted == pytest.approx(
+            first.leaves, abs=0.1
+        )  # the constant: what is not linear on the way
+    gained = slow[0].leaves - fast[0].leaves
+    assert gained == pytest.approx(np.log(100) / 3, rel=0.02)  # between saved points
+
+
+def test_plateaus_print_and_draw_themselves(found):
+    assert repr(found).startswith("<Plateaus: 3 critical points: losses 0.6, 0.1, ")
+    assert [row["loss"] for row in found.table()] == list(found.losses)
+    (panel,) = found.figure().panels
+    assert [trace.kind for trace in panel.traces] == ["line", "rule", "rule", "rule", "points"]
+    assert panel.traces[-1].x == tuple(one.predicted for one in found.points[:-1])
+
+
+def test_what_is_no_flow_and_what_shows_none_is_refused(found):
+    with pytest.raises(TypeError, match=r"^flow: must be what gradient_flow returned, got FewShot$"):
+        ms.plateaus(ms.FewShot(2))
+    short = eqx.tree_at(lambda f: f.times, found.flow, found.flow.times[:2])
+    with pytest.raises(
+        ValueError, match=r"^flow: 2 saved points show no plateaus; raise saves of gradient_flow"
+    ):
+        ms.plateaus(short)
+
+
+def test_where_explicit_steps_do_not_come_to_rest_an_implicit_solver_goes_on():
+    """y' = −y³ needs the time 10⁷, 10¹¹ explicit steps beside a rate of 10⁴."""
+    model, engine = Weights(jnp.ones(2)), Given(lambda w: 5e3 * w[0] ** 2 + w[1] ** 4 / 4)
+    process, task = ms.LinearRegression(1), ms.FewShot(2)
+    flow = ms.gradient_flow(model, process, task, engine=engine, max_steps=20_000)
+    assert flow.converged
+    assert flow.model.w[1] ** -2 / 2 == pytest.approx(flow.time, rel=1e-3)  # dy^{−2}/dt = 2
+    given = ms.gradient_flow(model, process, task, engine=engine, max_steps=20_000, solver=diffrax.Tsit5())
+    assert not given.converged
+
+
+@pytest.mark.slow
+def test_heads_of_rank_one_learn_one_direction_of_the_inputs_after_the_other():
+    """What a slope a along an eigenvalue λ takes from E(ŷ − y)²/2 is λ²a − λca²/2, at most λ³/2c."""
+    eigenvalues, examples = np.array([0.7, 0.3]), 9
+    model = ms.prompt_linear_transformer(2, 1, 2, 0.01, key=jax.random.key(0), rank=1)
+    (layer,) = model.network.layers
+    where = lambda m: [m.network.layers[0].w_k, m.network.layers[0].w_pv]  # noqa: E731
+    from_inputs = [layer.w_k.at[..., -1].set(0), layer.w_pv.at[:, -1, :-1].set(0)]
+    process = ms.LinearRegression(2, None, np.diag(eigenvalues).tolist())
+    flow = flow_from(eqx.tree_at(where, model, from_inputs), process, ms.FewShot(examples))
+    found = ms.plateaus(flow)
+    c = eigenvalues**2 * (examples + 1) / examples + eigenvalues * eigenvalues.sum() / examples
+    expected = eigenvalues.sum() / 2 - np.r_[0, np.cumsum(eigenvalues**3 / c / 2)]
+    np.testing.assert_allclose(found.losses, expected, rtol=1e-9)
+    for one in found.points[:-1]:
+        assert (one.order, one.index) == (3, 0)
+        assert one.predicted == pytest.approx(one.leaves, rel=0.02)
+
+
+def product(count):
+    return lambda w: -jnp.prod(w[:count])
+
+
+def with_a_follower(w):
+    """−xyuv and a fifth weight that follows xy: T_4 has the term 8(xy)², which the fifth weight takes away."""
+    return -jnp.prod(w[:4]) + 8 * (w[4] - w[0] * w[1]) ** 2
+
+
+@pytest.mark.parametrize(
+    ("function", "order"), [(product(2), 2), (product(3), 3), (product(4), 4), (with_a_follower, 4)]
+)
+def test_times_of_products(function, order):
+    """For equal weights x' = x^{p−1}: from ε to the x with x^p = F."""
+    landscape = Landscape(Toy(function), Weights(jnp.zeros(5)), jnp.ones(5))
+    escape = escape_from(landscape, np.zeros(5), 1.0, 1.0)
+    epsilon, drop = 0.01, 0.1
+    begin = np.r_[np.full(order, epsilon), np.zeros(5 - order)]
+    time, rate = time_to_fall(escape, begin, drop)
+    end = drop ** (1 / order)
+    exact = {
+        2: np.log(end / epsilon),
+        3: 1 / epsilon - 1 / end,
+        4: (epsilon**-2 - end**-2) / 2,
+    }
+    assert escape.order == order
+    assert time == pytest.approx(exact[order], rel=1e-4)  # of the solver, near where z grows without bound
+    assert rate == pytest.approx(order ** (1 - order / 2), rel=1e-6)  # |z| = √p x
+
+
+def test_a_minimum_is_not_left():
+    escape = escape_from(
+        Landscape(Toy(lambda w: w @ w), Weights(jnp.zeros(5)), jnp.ones(5)), np.zeros(5), 1.0, 1.0
+    )
+    assert escape.order == 0
+    assert all(np.isnan(time_to_fall(escape, np.ones(5), 0.1)))
