@@ -22,6 +22,7 @@ from mesascope.theory import (
     vonoswald2024,
     wurgaft2025,
     zhang2024,
+    zhang2025,
     zheng2024,
 )
 
@@ -123,6 +124,18 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: wurgaft2025.memorizing([[0.5, 0.5]], [1, 2, 3]), ValueError, "counts must have 2 entries"),
         (lambda: wurgaft2025.generalizing([1, 2], -1), ValueError, "concentration must be"),
         (lambda: wurgaft2025.complexities(0, 3), ValueError, "tasks must be at least 1"),
+        (lambda: zhang2025.slopes([1, 0], 3), ValueError, r"eigenvalues\[1\] must be greater than 0"),
+        (lambda: zhang2025.plateau_errors([1], 0), ValueError, "examples must be at least 1"),
+        (lambda: zhang2025.fixed_point_error([1, 2], 3, [0, 0]), ValueError, "learned: must be different numbers below 2"),
+        (lambda: zhang2025.fixed_point_error([1, 2], 3, [2]), ValueError, "learned: must be different numbers below 2"),
+        (lambda: zhang2025.fixed_point([1, 2], 3, [0, 1], 1), ValueError, "heads: 2 eigenvectors need as many heads"),
+        (
+            lambda: zhang2025.error_and_gradient([1], [[1]], [[1]], [1], 3),
+            ValueError,
+            r"values \(H,\), keys and queries \(H, R, D\) do not fit: \(1,\), \(1, 1\), \(1, 1\)",
+        ),
+        (lambda: zhang2025.rise_time(1, 1, 3, 2.0, 0.5), ValueError, "start and share must be below the end"),
+        (lambda: zhang2025.merged_rate([-1]), ValueError, r"eigenvalues\[0\] must be greater than 0"),
         (lambda: raventos2023.dmmse(np.ones((2, 3)), np.ones((4, 2)), np.ones(4), 1), ValueError,
          r"tasks must have shape \(M, 2\), a row for each task, got \(2, 3\)"),
         (lambda: raventos2023.dmmse(np.ones((0, 2)), np.ones((4, 2)), np.ones(4), 1), ValueError, r"got \(0, 2\)"),

@@ -98,11 +98,13 @@ def regression_objective(process: LinearRegression | TaskPool, task: FewShot) ->
 
 def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     """Return the only layer of the model, and the sign of its read-out."""
+    network = model.network if isinstance(model, PromptModel) else None
+    # a residual connection adds the label of the query, which is 0
+    layers = network.layers if isinstance(network, LinearAttentionStack) else (network,)
     fits = isinstance(model, PromptModel) and (
         isinstance(model.embedding, StackedPrompt)
-        and isinstance(model.network, LinearAttentionStack)
-        and len(model.network.layers) == 1
-        and isinstance(model.network.layers[0], _LAYERS)
+        and len(layers) == 1
+        and isinstance(layers[0], _LAYERS)
         and isinstance(model.readout, LastEntry)
     )
     if not fits:
@@ -111,7 +113,7 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
             f"preconditioned_linear_transformer, not for this {type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
         )
     _check_dim(model, dim)
-    layer = model.network.layers[0]
+    layer: Any = layers[0]
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(layer)):
         raise TypeError(
             "model: regression prompts are real, but the weights are complex; take their real parts"

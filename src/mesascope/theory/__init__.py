@@ -21,5 +21,6 @@ from . import wang2025 as wang2025
 from . import wurgaft2025 as wurgaft2025
 from . import yang2024 as yang2024
 from . import zhang2024 as zhang2024
+from . import zhang2025 as zhang2025
 from . import zheng2024 as zheng2024
 from ._construction import Construction as Construction

@@ -24,6 +24,7 @@ _POLISHED = 100
 _CRITICAL = 1e-9  # residual
 _SAME = 1e-6  # of the fall of the loss: losses of one saddle
 _NEAR = 0.05  # of the fall of the loss: from a saddle to the flow that passes it
+_CLOSE = 1e-3  # the same, where no other saddle can be meant
 _CUTS = (0.3, 0.1, 0.03, 0.01, 0.0)  # of the natural size of weights: smaller ones are set to 0
 _HEAD = ("loss", "index", "order", "rate", "enters", "leaves", "predicted")
 
@@ -212,14 +213,16 @@ def _nearest(
     whatever the third is, and Newton's method alone ends where the small third is that of the flow. So small weights are
     set to 0 before it begins.
     """
-    guesses = np.stack([np.where(np.abs(point) < cut * size, 0.0, point) for cut in _CUTS])
-    ends = jax.device_get(newton(landscape, jnp.asarray(guesses), jnp.asarray(unit), _POLISHED))
     found: tuple[np.ndarray, float] | None = None
-    for vector, residuals, steps in zip(ends.vector, ends.residuals, ends.steps, strict=True):
-        its = float(landscape_loss(landscape, jnp.asarray(vector)))
-        near = residuals[steps] <= _CRITICAL and abs(its - loss) < _NEAR * fall
+    for cut in _CUTS:
+        guess = np.where(np.abs(point) < cut * size, 0.0, point)
+        end = jax.device_get(newton(landscape, jnp.asarray(guess)[None], jnp.asarray(unit), _POLISHED))
+        its = float(landscape_loss(landscape, jnp.asarray(end.vector[0])))
+        near = end.residuals[0, end.steps[0]] <= _CRITICAL and abs(its - loss) < _NEAR * fall
         if near and (found is None or abs(its - loss) < abs(found[1] - loss) - _SAME * fall):
-            found = vector, its
+            found = end.vector[0], its
+            if abs(its - loss) < _CLOSE * fall:
+                break
     return found
 
 

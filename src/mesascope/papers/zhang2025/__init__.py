@@ -1,0 +1,7 @@
+"""Zhang, Singh, Latham and Saxe 2025, Training Dynamics of In-Context Learning in Linear Attention: its claims and figures."""
+
+from ._differences import DIFFERENCES as DIFFERENCES
+from ._fixed_points import CLAIMS as _FIXED
+from ._flows import CLAIMS as _FLOWS
+
+CLAIMS = (*_FIXED, *_FLOWS)
