@@ -131,6 +131,39 @@ def test_flow_for_people(run, spec):
     assert max(map(len, ended.out.splitlines())) <= 80
 
 
+SMALL_START = """
+dim = 1
+horizon = 10
+solver = "rodas4"
+[law]
+kind = "gaussian"
+scale = 1
+[init]
+kind = "diagonal"
+a = 1e-4
+b = 1e-4
+"""
+
+
+def test_a_flow_with_its_plateaus(run, spec):
+    found = run("flow", spec(SMALL_START, "flow.toml"), "--plateaus", "--json").json
+    first, last = found["plateaus"]
+    assert (first["order"], first["index"], last["order"], last["leaves"]) == (2, 1, 0, "inf")
+    assert last["loss"] == pytest.approx(found["loss"], rel=1e-9)
+    assert first["predicted"] == pytest.approx(first["leaves"], rel=0.1)  # a constant beside the logarithm
+    shown = run("flow", spec(SMALL_START, "flow.toml"), "--plateaus").out.splitlines()
+    assert shown[-3].split() == list(first)
+    assert max(map(len, shown)) <= 80
+
+
+def test_a_descent_has_no_plateaus(run, spec):
+    path = spec(SMALL_START.replace('solver = "rodas4"', "method='descent'\nlr=0.1\nsteps=5"), "flow.toml")
+    message = run("flow", path, "--plateaus").refusal
+    assert message.endswith(
+        "method: plateaus are those of a flow; use method = 'flow', or leave out --plateaus"
+    )
+
+
 def test_a_failed_flow_still_prints(run, spec):
     ended = run(
         "flow", spec(FLOW.replace("[law]", "method='descent'\nlr=1e9\nsteps=50\n[law]"), "f.toml"), "--json"

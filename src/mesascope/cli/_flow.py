@@ -37,12 +37,15 @@ class Flow(PluginOption):
     """TOML or JSON file: law, dim, horizon, init, or process and model; - reads standard input."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: loss, gradient_norm, converged, time, steps, result, message, and w_kq, w_pv, product,
-    limit_product, limit_reason, or of a model standard_error, test_loss, test_standard_error, weights."""
+    limit_product, limit_reason, or of a model standard_error, test_loss, test_standard_error, weights; plateaus."""
+    plateaus: FlagCreatePairsOff[bool] = False
+    """Also look for the saddles that the flow visits: loss, index, order and rate of the escape, and the times at which the
+    flow enters and leaves, with the predicted one; solver = "rodas4" is quick where it rests at saddles."""
 
     def run(self) -> int:
         """Solve and print; return the exit status."""
         from mesascope.core import Progress
-        from mesascope.studies import flow_spec, read_spec
+        from mesascope.studies import flow_spec, follow_with_plateaus, read_spec
 
         with in_file(self.spec):
             spec = read_spec(self.spec, flow_spec)
@@ -50,11 +53,14 @@ class Flow(PluginOption):
             with progress_bar(progress()) as show:
                 # They take minutes where the loss is sampled.
                 show(Progress(0, stage="compiling, and taking the first steps"))
-                result = spec.run(show)
+                result, found = follow_with_plateaus(spec, show) if self.plateaus else (spec.run(show), None)
         if self.json:
-            print_json(result.model_dump())
+            more = {"plateaus": found.table() if found else []} if self.plateaus else {}
+            print_json({**result.model_dump(), **more})
         else:
             _print(result, spec.task)
+            if found:
+                _print_plateaus(found.table())
         if result.succeeded:
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
@@ -81,6 +87,15 @@ def _print(result: "FlowResult | ModelFlowResult", task: "Task") -> None:
     else:
         print_test_loss(console, result)
         print_sizes(console, "weights", result.weights)
+
+
+def _print_plateaus(rows: "list[dict[str, float]]") -> None:
+    """One line for every critical point."""
+    console = results()
+    console.print("plateaus, with the order of the escape", style="bold")
+    console.print("".join(f"{name:>11}" for name in rows[0]), markup=False)
+    for row in rows:
+        console.print("".join(f"{value:>11.5g}" for value in row.values()), markup=False)
 
 
 def _print_linear_attention(console: "Console", result: "FlowResult") -> None:

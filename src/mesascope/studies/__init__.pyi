@@ -6,6 +6,7 @@ from ._data import DataSpec as DataSpec
 from ._data import Horizon as Horizon
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
+from ._flow_plateaus import follow_with_plateaus as follow_with_plateaus
 from ._flow_settings import FlowEnd as FlowEnd
 from ._flow_settings import FlowSettings as FlowSettings
 from ._identify import IdentifyRun as IdentifyRun
