@@ -279,6 +279,7 @@ def test_all_papers_are_known():
             "wurgaft2025",
             "yang2024",
             "zhang2024",
+            "zhang2025",
         ),
         "zheng2024",
     ) == registry.PAPERS

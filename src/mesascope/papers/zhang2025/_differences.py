@@ -34,7 +34,7 @@ DIFFERENCES = (
     Difference(
         "optimizer",
         "starts N(0, σ²), σ = 0.01 over the root of the number of entries (`net.py:101-109`); 10⁻⁶ for merged heads (README)",
-        "σ = 0.001; for merged heads 10⁻³ and 10⁻⁵",
+        "σ = 0.0003 to 0.001; for merged heads 10⁻³ and 10⁻⁵",
         _FLOWS,
     ),
     Difference("seeds", "one (`config.py:8`)", "0 to 4", _FLOWS),

@@ -77,7 +77,7 @@ CLAIMS = (
         id=f"{PAPER}/fixed-points",
         title="Every set of eigenvectors is learned at a fixed point",
         evidence="exact",
-        origin="paper",
+        origin="paper, second-hand",
         statement="""Heads of rank one have a fixed point for every set of eigenvectors of Λ, at which the error lies below
             tr Λ by the sum of λ/(1 + (1 + tr Λ/λ)/N) over the set.""",
         source="zhang2025, abstract (exponentially many fixed points); the errors: second-hand, the project's notes",

@@ -187,7 +187,8 @@ class _Predicted(Heads):
 
 
 class _Inverse(Heads):
-    factor: float = 3.0
+    scale: float = 0.0003
+    factor: int = 3
     tolerance: float = 0.02
 
 
@@ -200,6 +201,7 @@ class _Merged(Heads):
 
 
 class _RankTwo(Heads):
+    scale: float = 0.0003
     rank: int = 2
     share: float = 0.1
 
@@ -245,6 +247,7 @@ CLAIMS = (
         settings=presets(_Inverse(), seeds=10),
         check=_inverse,
         criterion="Ratios of times over 3 differ from 1 by at most 2 %, as the time of the rise, about 100, does not grow.",
+        history="From 0.003 to 0.001 the last plateau missed the 2 % by 1.3 %, with the same seeds.",
         cost="about 8 min",
     ),
     Claim(
@@ -274,6 +277,7 @@ CLAIMS = (
         check=_rank_two,
         criterion="""For every seed; once its value and first direction are large, the second direction of a head grows at a
             rate, and the time is a logarithm of the start, while a new head takes its inverse.""",
+        history="From starts of 0.001 it was 0.103 of the time, with the same seeds.",
         cost="about 5 min",
     ),
 )
