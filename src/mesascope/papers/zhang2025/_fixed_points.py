@@ -78,8 +78,8 @@ CLAIMS = (
         title="Every set of eigenvectors is learned at a fixed point",
         evidence="exact",
         origin="paper, second-hand",
-        statement="""Heads of rank one have a fixed point for every set of eigenvectors of Λ, whose error is tr Λ less the sum of
-            λ/(1 + (1 + tr Λ/λ)/N) over the set.""",
+        statement="""Heads of rank one have a fixed point for every set of eigenvectors of Λ, whose error is tr Λ less the
+            sum of λ/(1 + (1 + tr Λ/λ)/N) over the set.""",
         source="zhang2025, abstract (exponentially many fixed points); the errors: second-hand, the project's notes",
         settings=presets(_Points()),
         check=_fixed_points,

@@ -226,8 +226,8 @@ CLAIMS = (
         title="Cubic terms of the loss say when a plateau ends",
         evidence="exact",
         origin="ours",
-        statement="""At the saddles of heads of rank one the Hessian has no negative curvature, and the flow of the cubic terms of the
-            loss there predicts when the whole flow leaves.""",
+        statement="""At the saddles of heads of rank one the Hessian has no negative curvature, and the flow of the cubic terms
+            of the loss there predicts when the whole flow leaves.""",
         source="derived here; zhang2025 reduces the flow to scalar equations (abstract)",
         settings=presets(_Predicted(), seeds=10),
         check=_predicted,
@@ -243,7 +243,7 @@ CLAIMS = (
         origin="ours",
         statement="""From starts that are three times smaller, heads of rank one leave their first and their last plateau
             three times later: the times are no logarithms of the start.""",
-        source="derived here for the heads of zhang2025: they are products of three factors, v' = λ²qk, so that nothing is linear at the saddles",
+        source="derived here for the heads of zhang2025: products of three factors, v' = λ²qk, nothing is linear at the saddles",
         settings=presets(_Inverse(), seeds=10),
         check=_inverse,
         criterion="Ratios of times over 3 differ from 1 by at most 2 %, as the time of the rise, about 100, does not grow.",
