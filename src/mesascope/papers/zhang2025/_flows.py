@@ -243,7 +243,7 @@ CLAIMS = (
         origin="ours",
         statement="""From starts that are three times smaller, heads of rank one leave their first and their last plateau
             three times later: the times are no logarithms of the start.""",
-        source="derived here for the heads of zhang2025: products of three factors, v' = λ²qk, nothing is linear at the saddles",
+        source="derived here: heads of zhang2025 are products of three factors, v' = λ²qk, nothing is linear at the saddles",
         settings=presets(_Inverse(), seeds=10),
         check=_inverse,
         criterion="Ratios of times over 3 differ from 1 by at most 2 %, as the time of the rise, about 100, does not grow.",
