@@ -131,19 +131,15 @@ def _merged(settings: _Merged) -> Finding:
         (a.points[0].leaves - b.points[0].leaves) * rate / ratio - 1
         for a, b in zip(small, large, strict=True)
     ]
-    measured = {
-        "critical points": counts,
-        "error of the losses": saddles,
-        "error of the slope": float(np.abs(slopes).max()),
-    }
+    off = float(np.abs(slopes).max())
     parts = {
         "one drop, from nothing learned to all": all_of(
             verdict_if(counts == [2]), within(saddles, settings.rounding)
         ),
-        "the time is a logarithm of the start": within(measured["error of the slope"], settings.tolerance),
+        "the time is a logarithm of the start": within(off, settings.tolerance),
     }
     return Finding.of_parts(
-        measured,
+        {"critical points": counts, "error of the losses": saddles, "error of the slope": off},
         {"critical points": [2], "error of the losses": 0.0, "error of the slope": 0.0},
         settings.tolerance,
         parts,
