@@ -34,7 +34,7 @@ class LowRankLinearSelfAttention(BatchLastLayer):
         ValueError, TypeError: for shapes that do not fit, a rank above the width, non-finite weights, an unknown normalizer or
             context.
 
-    Source: zhang2025, section 2.3 (attention with separate key and query).
+    Source: zhang2025 (attention with separate keys and queries).
     """
 
     w_k: Array = eqx.field(metadata=axes(3))

@@ -41,7 +41,7 @@ def prompt_linear_transformer(
 ) -> PromptModel:
     """Linear attention on stacked prompts (x_i, y_i), (x_q, 0); ŷ = −(label entry of the query).
 
-    Source: ahn2023, section 2; vonoswald2023, section 2; with a rank zhang2025, section 2.3.
+    Source: ahn2023, section 2; vonoswald2023, section 2; with a rank zhang2025 (separate keys and queries).
 
     Args:
         dim: dimension of the inputs.
