@@ -87,7 +87,9 @@ from .models import token_transformer as token_transformer
 from .models import transformer as transformer
 from .objectives import Enumeration as Enumeration
 from .objectives import ExactMoments as ExactMoments
+from .objectives import Formula as Formula
 from .objectives import MonteCarlo as MonteCarlo
+from .objectives import formula as formula
 from .objectives import population_loss as population_loss
 from .papers import reproduce as reproduce
 from .probes import identify as identify
