@@ -8,7 +8,7 @@ import pytest
 
 from mesascope.cli import main
 
-COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report", "cite")
+COMMANDS = ("reproduce", "claims", "loss", "flow", "formula", "train", "identify", "report", "cite")
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, report, kinds, "
-            "benchmark, lab, cite; mesascope --help explains them",
+            "mesascope: give a command: reproduce, claims, loss, flow, formula, train, identify, certify, sweep, runs, report, "
+            "kinds, benchmark, lab, cite; mesascope --help explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean 'loss'?"),
         (("--verson",), "mesascope: unknown option '--verson'; "),
@@ -65,7 +65,9 @@ def test_unknown_options_are_compared_with_all_options(run, capsys, command):
         "--help"
     }
     assert "--json" in listed
-    message = run(command, *(["a"] if command in ("loss", "flow", "train") else []), "--zqxv").refusal
+    message = run(
+        command, *(["a"] if command in ("loss", "flow", "formula", "train") else []), "--zqxv"
+    ).refusal
     assert set(re.findall(r"--[a-z-]+", message.partition("; use ")[2])) == listed
 
 

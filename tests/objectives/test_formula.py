@@ -148,6 +148,7 @@ def test_how_it_is_written():
     [
         ([[0, 0], ["T", 0]], [["b", 0]], r"w_kq\[1\]\[0\]: 'T' has a meaning in the formula"),
         ([[0, 0], ["m_2", 0]], [["b", 0]], r"w_kq\[1\]\[0\]: 'm_2' has a meaning"),
+        ([[0, 0], ["I", 0]], [["b", 0]], r"w_kq\[1\]\[0\]: 'I' has a meaning in sympy or Python; rename it"),
         ([[0, 0], ["a", 0]], [["a", 0]], "w_pv: 'a' is also an entry of w_kq; rename"),
         ([[0, 0], ["a b", 0]], [["b", 0]], r"w_kq\[1\]\[0\]: must be a number or a name such as"),
         ([[0, 0], [["a", 1, 2], 0]], [["b", 0]], r"w_kq\[1\]\[0\]: must be u for u I"),

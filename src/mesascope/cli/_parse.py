@@ -16,6 +16,7 @@ from ._certify import Certify
 from ._cite import Cite
 from ._claims import Claims
 from ._flow import Flow
+from ._formula import FormulaCommand
 from ._identify import Identify
 from ._kinds import Kinds
 from ._lab import Lab
@@ -32,6 +33,7 @@ COMMANDS = {
     "claims": Claims,
     "loss": Loss,
     "flow": Flow,
+    "formula": FormulaCommand,
     "train": Train,
     "identify": Identify,
     "certify": Certify,
@@ -46,6 +48,7 @@ COMMANDS = {
 _SPECS = {
     "loss": {"SPEC": "LossSpec", "SPEC with a model": "ModelLossSpec"},
     "flow": {"SPEC": "FlowSpec", "SPEC with a model": "ModelFlowSpec"},
+    "formula": {"SPEC": "FormulaSpec"},
     "train": {"SPEC": "TrainSpec"},
     "identify": {"SPEC": "IdentifySpec"},
     "certify": {"SPEC": "CertifySpec"},

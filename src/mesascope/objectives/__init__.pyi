@@ -20,5 +20,8 @@ from ._sample_losses import refuse_large_batches as refuse_large_batches
 from ._sample_losses import sample_losses as sample_losses
 from ._sample_losses import sequence_losses as sequence_losses
 from ._sample_losses import task_length as task_length
+from .formulas import Contraction as Contraction
+from .formulas import Factor as Factor
 from .formulas import Formula as Formula
+from .formulas import contractions as contractions
 from .formulas import formula as formula

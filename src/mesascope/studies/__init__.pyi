@@ -9,6 +9,8 @@ from ._flow import FlowSpec as FlowSpec
 from ._flow_plateaus import follow_with_plateaus as follow_with_plateaus
 from ._flow_settings import FlowEnd as FlowEnd
 from ._flow_settings import FlowSettings as FlowSettings
+from ._formula import FormulaResult as FormulaResult
+from ._formula import FormulaSpec as FormulaSpec
 from ._identify import IdentifyRun as IdentifyRun
 from ._identify import IdentifySpec as IdentifySpec
 from ._identify_along import AlongRun as AlongRun

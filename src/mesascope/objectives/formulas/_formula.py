@@ -14,9 +14,9 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.specs import unknown
 
 from .._counts import counts
-from .._engine import require_moments
 from ._lengths import LengthSums
 from ._moments import MomentSymbols
+from ._problem import checked_problem
 from ._tidy import tidy, tidy_quotient, without_sums
 from ._weights import DIAGONAL, BlockPattern, Pattern, Rows, pattern_of
 
@@ -161,13 +161,9 @@ def formula(
     """
     from sympy import Integer, Symbol
 
-    if not isinstance(process, DiagonalUnitary):
-        raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
-    if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
+    checked_problem(process, task)
     dim = Symbol("d")
     pattern = pattern_of(w_kq, w_pv, process.dim, dim)
-    require_moments(process.law, process.dim)
     if not process.law.exchangeable and not isinstance(pattern, BlockPattern):
         raise ValueError(
             f"w_kq: moments of {process.law.describe()} depend on the coordinate; give blocks instead of entries"

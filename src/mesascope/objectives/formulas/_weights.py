@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from keyword import iskeyword
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -232,6 +233,7 @@ def _block(value: Any, symbols: Symbols) -> tuple[Expr, Expr]:
 
 def _weight(value: Any, symbols: Symbols) -> Expr:
     """Return a number, or a symbol, which is put into `symbols`."""
+    import sympy
     from sympy import Rational, Symbol
 
     written = str(value)
@@ -241,6 +243,8 @@ def _weight(value: Any, symbols: Symbols) -> Expr:
                 f"{written!r} has a meaning in the formula, as have {', '.join(_TAKEN)} and names that begin with one of "
                 "them and _; rename it"
             )
+        if hasattr(sympy, written) or iskeyword(written):
+            raise SpecError(f"{written!r} has a meaning in sympy or Python; rename it")
         symbol = Symbol(written)
         symbols[symbol] = None
         return symbol
