@@ -265,6 +265,18 @@ def test_every_block_on_adding_a_paper_runs_and_is_refuted_in_the_wrong_world(tm
 
 
 @pytest.mark.slow
+def test_every_block_on_deriving_a_theorem_runs_and_meets_the_flow(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "mathematics/derive-your-own-theorem")
+    limit = float(names["two_sizes"].numbers(names["limit"]))
+    np.testing.assert_allclose(names["flow"].model.products(), limit, rtol=1e-8)  # the solver's tolerance
+    assert not any(names["every_block"].diff(name).subs(names["at_zero"]) for name in names["others"])
+    at = {str(symbol): value for symbol, value in names["there"].items()}
+    assert names["wider"](**at, b=1) < ms.theory.zheng2024.limit_loss(
+        names["full_one"], ms.NextToken(6), mask="off-diagonal"
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["mathematics/exact-loss", "mathematics/theorems"])
 def test_every_block_of_the_mathematics_runs_and_agrees(page, tmp_path, monkeypatch):
     names = _run_in(tmp_path, monkeypatch, page)

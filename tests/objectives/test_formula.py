@@ -82,12 +82,10 @@ def test_the_critical_point_of_full_one_tokens_is_theorem_4_3():
 
 
 def test_the_gradient_at_multiples_of_the_identity_stays_there():
-    # by symmetry the gradient is made of I and J in every block
-    off = [f"k_{n}" for n in range(7)] + [f"p_{n}" for n in range(3)]
-    w_kq = [[["k_0", "k_1"], ["k_2", "k_3"]], [["a", "k_4"], ["k_5", "k_6"]]]
-    found = ms.formula(
-        ms.DiagonalUnitary(LAWS["gaussian"], 3), ms.NextToken(9), w_kq, [[["b", "p_0"], ["p_1", "p_2"]]]
-    )
+    # by symmetry it is made of I and J in every block; docs/mathematics/derive-your-own-theorem.md has all of them
+    off = ["k_0", "k_1", "k_2", "k_3", "p_0"]
+    w_kq, w_pv = [[["k_0", "k_1"], 0], [["a", "k_2"], "k_3"]], [[["b", "p_0"], 0]]
+    found = ms.formula(ms.DiagonalUnitary(LAWS["gaussian"], 3), ms.NextToken(9), w_kq, w_pv)
     zero = dict.fromkeys(off, 0)
     assert all(found.expression.diff(one).subs(zero) == 0 for one in off)
 
@@ -114,6 +112,12 @@ def test_blocks_agree_with_quadrature_and_with_the_rational_polynomial(law, dim,
     model = ms.LinearAttention(np.array(w_kq, float), np.array(w_pv, float), normalizer)
     listed = ms.population_loss(model, process, task, ms.Enumeration()).value
     assert float(exact) == pytest.approx(float(listed), rel=1e-12)  # rounding of the quadrature
+
+
+def test_numbers_as_entries_give_the_values_of_another_program(reference):
+    process, task, case = reference
+    found = ms.formula(process, task, case["w_kq"], case["w_pv"], normalizer=case["rho"])
+    assert float(found()) == pytest.approx(case["loss"], rel=1e-12)  # rounding of the quadrature
 
 
 def test_entries_agree_with_the_rational_polynomial():
@@ -183,6 +187,12 @@ def test_refused_processes_and_questions():
         found(a=1)
     with pytest.raises(TypeError, match="unknown symbol 'n'; use one of T, a, b, d"):
         found.subs(n=1)
-    coupled = ms.formula(ms.DiagonalUnitary(ms.Gaussian(1), 2), ms.NextToken(9), [[0, 0], ["a", "c"]])
+    with pytest.raises(ValueError, match="normalizer: 'n' is unknown"):
+        ms.formula(ms.DiagonalUnitary(ms.Gaussian(1), 2), ms.NextToken(9), normalizer="n")
+    process = ms.DiagonalUnitary(ms.Gaussian(1), 2)
+    coupled = ms.formula(process, ms.NextToken(9), [[0, 0], ["a", "c"]])
     with pytest.raises(ValueError, match="the loss does not depend on products"):
         coupled.critical_products()
+    for w_kq, w_pv in (([[0, 0], [1, 0]], [["b", 0]]), ([[0, 0], [1, 0]], [[2, 0]])):
+        with pytest.raises(ValueError, match="the loss does not depend on products"):
+            ms.formula(process, ms.NextToken(9), w_kq, w_pv).critical_products()

@@ -212,7 +212,7 @@ def loss_polynomial(
         raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
     require_moments(process.law, process.dim)
     moment = _moments(process.law, process.dim)
-    squared, single = (_exact_schedule(task, normalizer, power) for power in (2, 1))
+    squared, single = (exact_schedule(task, normalizer, power) for power in (2, 1))
     half = fmpq(1, 2)
     quartic = _merge(
         (_quartic_key(process.dim, labels, at), half * c)
@@ -231,7 +231,7 @@ def loss_polynomial(
     )
 
 
-def _exact_schedule(task: NextToken, normalizer: Normalizer, power: int) -> tuple[fmpq, ...]:
+def exact_schedule(task: NextToken, normalizer: Normalizer, power: int) -> tuple[fmpq, ...]:
     r"""Return $f(1), \dots, f(5)$ and $\sum_{s \ge 6} f(s) s^k$, k = 0, 1, 2, with $f(s) = w_{s+1}/\rho_{s+1}^{power}$.
 
     With the table and the polynomial of a count N they give $\sum_t w_t/\rho_t^{power} N(t - 1)$.

@@ -16,7 +16,7 @@ from .._counts import counts
 from .._partitions import Partition
 from ._lengths import LengthSums
 from ._moments import MomentSymbols
-from ._problem import checked_problem
+from ._problem import check_problem
 from ._tidy import tidy
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def contractions(
     """
     from sympy import Integer, Rational, Symbol
 
-    checked_problem(process, task)
+    check_problem(process, task, normalizer)
     if not process.law.exchangeable:
         raise ValueError(
             f"law: moments of {process.law.describe()} depend on the coordinate; use formula with blocks of weights"
@@ -153,7 +153,7 @@ def _order(item: tuple[tuple[tuple[int, ...], str], np.ndarray]) -> tuple[int, s
 
 def _equal(term: str, labels: tuple[int, ...], partition: Partition) -> Iterator[tuple[tuple[int, ...], str]]:
     """Yield the ways to write a contraction: A is symmetric, and the two factors K may be exchanged."""
-    orders = [(0, 1, 2, 3)]
+    orders: list[tuple[int, ...]] = [(0, 1, 2, 3)]
     if term == "quadratic":
         orders = [(*a, *k) for a in ((0, 1), (1, 0)) for k in ((2, 3, 4, 5), (4, 5, 2, 3))]
     for order in orders:

@@ -16,7 +16,7 @@ from mesascope.specs import unknown
 from .._counts import counts
 from ._lengths import LengthSums
 from ._moments import MomentSymbols
-from ._problem import checked_problem
+from ._problem import check_problem
 from ._tidy import tidy, tidy_quotient, without_sums
 from ._weights import DIAGONAL, BlockPattern, Pattern, Rows, pattern_of
 
@@ -100,10 +100,11 @@ class Formula:
         from sympy import Dummy, Poly, linsolve
 
         expression, sums = without_sums(self.expression)
-        products = {}
-        for monomial in Poly(expression, *self.weights).monoms():
-            if sum(monomial) == 2:
-                kq, pv = (self.weights[n] for n, power in enumerate(monomial) if power)
+        products: dict[Expr, Symbol] = {}
+        for monomial in Poly(expression, *self.weights).monoms() if self.weights else ():
+            used = [self.weights[n] for n, power in enumerate(monomial) if power]
+            if sum(monomial) == len(used) == 2:
+                kq, pv = used
                 products[kq * pv] = Dummy()
                 expression = expression.subs(kq, products[kq * pv] / pv).expand()
         if not products or expression.has(*self.weights):
@@ -161,7 +162,7 @@ def formula(
     """
     from sympy import Integer, Symbol
 
-    checked_problem(process, task)
+    check_problem(process, task, normalizer)
     dim = Symbol("d")
     pattern = pattern_of(w_kq, w_pv, process.dim, dim)
     if not process.law.exchangeable and not isinstance(pattern, BlockPattern):

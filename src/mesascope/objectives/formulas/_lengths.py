@@ -8,7 +8,7 @@ from mesascope.core import exact
 from mesascope.processes import NextToken
 
 from .._counts import STABLE_FROM
-from .._loss_polynomial import _exact_schedule
+from .._loss_polynomial import exact_schedule
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -27,7 +27,7 @@ class LengthSums:
         self.task, self.normalizer = task, normalizer
         self.horizon = Symbol("T")
         self.values: dict[Expr, Any] = {self.horizon: Integer(task.horizon)}
-        self._schedules = {power: _exact_schedule(task, normalizer, power) for power in (1, 2)}
+        self._schedules = {power: exact_schedule(task, normalizer, power) for power in (1, 2)}
 
     def __call__(self, numbers: tuple[int, ...], power: int) -> Expr:
         """Return Σ_t w_t/ρ_t^power N(t − 1).
