@@ -59,12 +59,12 @@ class FormulaSpec(ProblemSpec):
 
     Attributes:
         w_kq: W^KQ as 2 × 2 blocks, or as 2d × 2d entries. A block is "a" for a I, or ["a", "c"] with c off the diagonal;
-            entries and what is in blocks are numbers or names of symbols. By default [[0, 0], ["a", 0]].
-        w_pv: W^PV as 1 × 2 blocks, or as d × 2d entries. By default [["b", 0]].
+            entries and what is in blocks are numbers or names of symbols. When left out, [[0, 0], ["a", 0]].
+        w_pv: W^PV as 1 × 2 blocks, or as d × 2d entries. When left out, [["b", 0]].
     """
 
-    w_kq: Any = ((0, 0), ("a", 0))
-    w_pv: Any = (("b", 0),)
+    w_kq: Any = None
+    w_pv: Any = None
 
     @model_validator(mode="after")
     def _exact_engine(self) -> Self:
@@ -81,8 +81,14 @@ class FormulaSpec(ProblemSpec):
         from mesascope.objectives import formula
 
         process, task = self.data()
+        given = {"w_kq": self.w_kq, "w_pv": self.w_pv}
         with error_path():
-            return formula(process, task, self.w_kq, self.w_pv, normalizer=self.rho)
+            return formula(
+                process,
+                task,
+                **{name: rows for name, rows in given.items() if rows is not None},
+                normalizer=self.rho,
+            )
 
     def run(self) -> FormulaResult:
         """Derive the formula, and its critical point if it has the form for it.
