@@ -35,6 +35,13 @@ def test_for_people(run, spec):
     assert any(line.startswith("a*b = ") for line in longer)
 
 
+def test_long_numbers_are_rounded(run, spec):
+    found = run("formula", spec({**SPEC, "horizon": 5000}), "--json").json
+    limit = float(zheng2024.limit_product(ms.DiagonalUnitary(ms.Laplace(1), 3), ms.NextToken(5000)))
+    # the theorem sums so many terms in floating point
+    assert float(found["critical_products"]["a*b"]["numbers"]) == pytest.approx(limit, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from mesascope.objectives import Formula
 
+_LONGEST = 3322  # binary digits, 1000 decimal ones
+_DIGITS = 30
+
 
 class Symbolic(BaseModel):
     """An expression in symbols.
@@ -21,7 +24,8 @@ class Symbolic(BaseModel):
         text: on one line.
         latex: in LaTeX, without dollars.
         sympy: as sympy writes it for `sympy.sympify`.
-        numbers: with the numbers of the specification for all but the weights; rational.
+        numbers: with the numbers of the specification for all but the weights: rational, or 30 digits of those that have more
+            than 1000.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,7 +116,7 @@ class FormulaSpec(ProblemSpec):
             contractions=[one.text for one in summands],
             loss=_written(found, found.expression),
             weights=[str(one) for one in found.weights],
-            values={str(symbol): str(value) for symbol, value in found.values.items()},
+            values={str(symbol): _shown(value) for symbol, value in found.values.items()},
             critical_products=products,
         )
 
@@ -120,7 +124,21 @@ class FormulaSpec(ProblemSpec):
 def _written(formula: "Formula", expression: "Expr") -> Symbolic:
     from sympy import latex, srepr
 
-    numbers = formula.numbers(expression).expand()
     return Symbolic(
-        text=str(expression), latex=latex(expression), sympy=srepr(expression), numbers=str(numbers)
+        text=str(expression),
+        latex=latex(expression),
+        sympy=srepr(expression),
+        numbers=_shown(formula.numbers(expression).expand()),
     )
+
+
+def _shown(expression: "Expr") -> str:
+    """Return an expression with decimals in place of rational numbers that are too long to read or to print."""
+    from sympy import Rational
+
+    long = {
+        one: one.evalf(_DIGITS)
+        for one in expression.atoms(Rational)
+        if max(abs(one.p), one.q).bit_length() > _LONGEST
+    }
+    return str(expression.xreplace(long))

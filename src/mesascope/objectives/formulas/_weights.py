@@ -19,7 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mesascope.core import exact
-from mesascope.specs import SpecError, error_path
+from mesascope.specs import SpecError, error_path, number, show
 
 from .._counts import counts
 from .._partitions import Partition
@@ -42,7 +42,6 @@ DIAGONAL: tuple[Rows, Rows] = ([[0, 0], ["a", 0]], [["b", 0]])
 """The paper's diagonal weights: W^KQ maps x_t to a x_{i−1}, W^PV reads b x_i."""
 
 _NAME = re.compile("[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)?")
-_NUMBER = re.compile(r"[+-]?[0-9]+(/[0-9]+|\.[0-9]+)?")
 _TAKEN = ("d", "T", "t", "w", "m")
 """Dimension, horizon, context length, its weight, and moments."""
 _MAX_PRODUCTS = 200_000  # a few seconds
@@ -248,7 +247,6 @@ def _weight(value: Any, symbols: Symbols) -> Expr:
         symbol = Symbol(written)
         symbols[symbol] = None
         return symbol
-    if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
-        raise SpecError(f"must be a number or a name such as a or a_1, got {value!r}")
-    number = exact(value)
-    return Rational(number.numerator, number.denominator)
+    if isinstance(value, str) and value[:1].isalpha():
+        raise SpecError(f"{show(value)} is neither a number nor a name such as a or a_1; rename it")
+    return Rational(*exact(number(value)).as_integer_ratio())
