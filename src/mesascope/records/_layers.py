@@ -8,6 +8,7 @@ from ._identification import IdentificationVerdict
 from ._provenance import Provenance
 
 LAYERS = Path(__file__).parent / "shipped/layers.json"
+"""The file of the record that comes with the package."""
 
 
 class JudgedLayer(BaseModel, frozen=True, extra="forbid"):
