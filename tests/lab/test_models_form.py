@@ -77,8 +77,8 @@ def test_labels_fit_into_fields_and_have_no_marks_of_code():
         "examples N ≥ 1 before the query",
         "for processes of prompts",
     )
-    assert by_name["process.covariance"].label == "covariance"
-    assert by_name["process.covariance"].hint.startswith("empty, the rows of Σ")
+    assert by_name["process.covariance"].label == "covariance Σ of the inputs"
+    assert by_name["process.covariance"].hint.startswith("empty for I, its rows")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from mesascope.papers import claims
             "‖Σ<sup>1/2</sup>AΣ<sup>1/2</sup>‖, λ<sub>max</sub>, L<sub>∞</sub>",
         ),
         ("(1/κ)^(2^k), e^−β, 10^-4", "(1/κ)<sup>2<sup>k</sup></sup>, e<sup>−β</sup>, 10<sup>-4</sup>"),
+        ("1/‖Λ²‖_F", "1/‖Λ²‖<sub>F</sub>"),
         ("p_{T−1}²‖C‖², wᵀx_q", "p<sub>T−1</sub>²‖C‖², wᵀx<sub>q</sub>"),
         ("raise max_steps, x_max", "raise max_steps, x_max"),
         ("E x^6 < <b>1</b> & 2", "E x<sup>6</sup> &lt; &lt;b&gt;1&lt;/b&gt; &amp; 2"),

@@ -33,7 +33,7 @@ def tree(**changes):
 SEQUENCES = [
     # which process
     ({"process": {"kind": "orthogonal"}}, "process.kind: unknown kind 'orthogonal'; did you mean"),
-    ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, linear-ar,"),
+    ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, drifting-regression,"),
     ({"process": AR}, "law: is a field of 'orthogonal-ar'; move it into the table of process"),
     ({"process": AR, "law": None}, "dim: is a field of 'orthogonal-ar'; move it into the table"),
     (process(kind="diagonal-unitary", dim=2), "process.law: missing; add it"),
@@ -263,7 +263,7 @@ PROMPTS = [
         model("transformer", **SOFTMAX),
         "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
         "composed, looped-linear-transformer, preconditioned-linear-transformer, prompt-linear-transformer, "
-        "prompt-transformer",
+        "prompt-memory-solver, prompt-transformer",
     ),
     (
         model("prompt-linear-transformer", layers=1, context="past"),

@@ -26,8 +26,7 @@ class DriftingRegression(PromptProcess):
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
         drift: the standard deviation $\delta \ge 0$ of the steps; 0 is linear regression.
-        covariance: $\Sigma$: `None` for the identity; a symmetric positive definite matrix; or
-            `RandomDiagonal(law)` to draw it for every prompt.
+        covariance: covariance $\Sigma$ of the inputs: `None` for I, its rows, or a `RandomDiagonal` for every prompt.
         noise: the standard deviation $\sigma \ge 0$ of the noise of labels.
     """
 
