@@ -37,16 +37,16 @@ class LinearRegression(TaskProcess):
     r"""Prompts with labels $y_i = w^\top x_i + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $w$ drawn for every prompt.
 
     Inputs are $x_i = \Sigma^{1/2} z_i$ with independent $z_i$ of the given law; $\Sigma$ is their covariance
-    if that of the law is the identity; it is symmetric and positive definite. Weights are $w \sim N(0, P)$, or uniform on a sphere. The query and its
-    target, the last pair, are drawn like the examples. The prompts of vonoswald2023, ahn2023, zhang2024,
-    mahankali2024, gatmiry2024, fu2024, lu2024, raventos2023 and vladymyrov2024.
+    if that of the law is the identity; it is symmetric and positive definite. Weights are $w \sim N(0, P)$, or uniform on a
+    sphere. The query and its target, the last pair, are drawn like the examples. The prompts of vonoswald2023, ahn2023,
+    zhang2024, mahankali2024, gatmiry2024, fu2024, lu2024, raventos2023 and vladymyrov2024.
 
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
         law: the law of the $z_i$, `Gaussian(1.0)` by default.
         covariance: covariance $\Sigma$ of the inputs: `None` for I, its rows, or a `RandomDiagonal` for every prompt.
-        prior: $P$: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); a symmetric positive
-            definite matrix; or `"sphere"` for $w$ uniform on $\|w\|^2 = d$ (lu2024).
+        prior: covariance $P$ of the weights: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); a symmetric
+            positive definite matrix; or `"sphere"` for $w$ uniform on $\|w\|^2 = d$ (lu2024).
         noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
         sparsity: `None`, or the number $k$ of coordinates of $w$ that are kept, a uniformly random choice for
             every prompt; the others are set to 0.
