@@ -18,6 +18,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
+from PIL import Image
 
 import mesascope as ms
 from mesascope.core import named_key
@@ -300,6 +301,13 @@ def picture(name: str) -> Path:
     return HERE / f"layers-{name.replace(' ', '-')}"
 
 
+def shrink(path: Path) -> None:
+    """Keep two thirds of the size and 128 colours of a picture."""
+    picture = Image.open(path).convert("RGB")
+    smaller = picture.resize((2 * picture.width // 3, 2 * picture.height // 3), Image.Resampling.LANCZOS)
+    smaller.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 if __name__ == "__main__":
     ms.enable_x64()
     folder = Path(sys.argv[1])
@@ -308,5 +316,6 @@ if __name__ == "__main__":
     kept = LayersRecord.model_validate({"data": found, "provenance": provenance()})
     write_text(LAYERS, kept.model_dump_json() + "\n")
     for name in kept.data:
-        render(layers_figure(kept, name), picture(name), formats=("png",))
+        (drawn,) = render(layers_figure(kept, name), picture(name), formats=("png",))
+        shrink(drawn)
     write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), kept))
