@@ -104,7 +104,7 @@ class Fitter(eqx.Module):
 
     def fit_beyond(self, special: Fitted, fitted: Fitted, evidence: Sequence[Evidence]) -> Fitted:
         """Return the special case itself, unless the fit, or one that starts from it, is better than by chance."""
-        same = self.like(special.learner)
+        same = self.like(special.learner) or self.like(special.learner, fitted.learner)
         if same is None:
             return fitted
         values = same.hyperparameters
@@ -120,10 +120,20 @@ class Fitter(eqx.Module):
         same_fit = Fitted(same, ends[0].cost, or_more=special.or_more, coordinates=start[0], integer=integer)
         return best if ends[0].is_worse_than(ends[1]) else same_fit
 
-    def like(self, special: Learner) -> Learner | None:
-        """Return the learner that equals its special case; None if there is none, as for a filter with the penalty 0."""
+    def like(self, special: Learner, near: Learner | None = None) -> Learner | None:
+        """Return the learner that equals its special case; None if there is none, as for a filter with the penalty 0.
+
+        Args:
+            special: the special case.
+            near: gives the hyperparameters that are 0 in the special case, if it is not None.
+        """
         assert self.fitting.extends is not None
         values = special.hyperparameters | dict(self.fitting.extends[1]) | self.given
+        if near is not None:
+            zeros = {
+                name for name, value in special.hyperparameters.items() if np.all(np.asarray(value) == 0)
+            }
+            values |= {name: near.hyperparameters[name] for name in zeros & set(near.hyperparameters)}
         try:
             found: Learner = (self.fitting.make or self.kind)(**values)
         except ValueError:

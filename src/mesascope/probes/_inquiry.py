@@ -220,7 +220,14 @@ class Inquiry:
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
         kinds = [self._fitters[name].kind.fitting for name in ordered]
-        groups = _same(differences, determined, kinds, tolerance)
+        special = [_special_case(learner) for learner in learners]
+        groups = _same(
+            differences,
+            determined,
+            kinds,
+            tolerance,
+            [ordered.index(s) if s in ordered else None for s in special],
+        )
         by_name = {ordered[i]: [ordered[j] for j in same] for i, same in groups.items()}
         if len(groups) < 2:
             return by_name, None
@@ -315,9 +322,15 @@ class Inquiry:
 
 
 def _same(
-    differences: Differences, determined: Sequence[bool], kinds: Sequence[Fitting], tolerance: float
+    differences: Differences,
+    determined: Sequence[bool],
+    kinds: Sequence[Fitting],
+    tolerance: float,
+    special: Sequence[int | None],
 ) -> dict[int, list[int]]:
     """Return every candidate in the group of the first with which it coincides; the candidates are sorted by simplicity.
+
+    A candidate that was fitted as its special case is in the group of that: it adds nothing.
 
     Candidates that the data do not determine are in groups of their own, since equality of the fits is accidental.
     """
@@ -326,7 +339,8 @@ def _same(
         same = (
             first
             for first in groups
-            if _may_be_same(kinds[first], kinds[place]) and differences.coincide(first, place, tolerance)
+            if special[place] in (first, *groups[first])
+            or (_may_be_same(kinds[first], kinds[place]) and differences.coincide(first, place, tolerance))
         )
         first = next(same, None) if is_determined else None
         if first is None:
@@ -334,6 +348,14 @@ def _same(
         else:
             groups[first].append(place)
     return groups
+
+
+def _special_case(learner: Learner) -> str | None:
+    """Return the id of the special case that a learner is with its hyperparameters, such as ridge regression."""
+    extends = type(learner).fitting.extends
+    values = learner.hyperparameters
+    is_special = extends and all(np.all(np.asarray(values[name]) == value) for name, value in extends[1])
+    return extends[0] if extends and is_special else None
 
 
 def _fitted_numbers(learner: Learner) -> int:
