@@ -354,8 +354,10 @@ def _special_case(learner: Learner) -> str | None:
     """Return the id of the special case that a learner is with its hyperparameters, such as ridge regression."""
     extends = type(learner).fitting.extends
     values = learner.hyperparameters
-    is_special = extends and all(np.all(np.asarray(values[name]) == value) for name, value in extends[1])
-    return extends[0] if extends and is_special else None
+    if extends is None or not extends[1]:  # nothing fixed: it has more numbers than its special case
+        return None
+    is_special = all(np.all(np.asarray(values[name]) == value) for name, value in extends[1])
+    return extends[0] if is_special else None
 
 
 def _fitted_numbers(learner: Learner) -> int:
