@@ -33,7 +33,10 @@ def tree(**changes):
 SEQUENCES = [
     # which process
     ({"process": {"kind": "orthogonal"}}, "process.kind: unknown kind 'orthogonal'; did you mean"),
-    ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, drifting-regression,"),
+    (
+        {"process": 3},
+        "process: must be a process or a table with its kind (diagonal-unitary, drifting-regression,",
+    ),
     ({"process": AR}, "law: is a field of 'orthogonal-ar'; move it into the table of process"),
     ({"process": AR, "law": None}, "dim: is a field of 'orthogonal-ar'; move it into the table"),
     (process(kind="diagonal-unitary", dim=2), "process.law: missing; add it"),
