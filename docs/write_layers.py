@@ -18,7 +18,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from PIL import Image
 
 import mesascope as ms
 from mesascope.core import named_key
@@ -264,6 +263,8 @@ def told(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 # The page
 
+_SAME = 1.001  # errors at the ends of searches whose ratio is less are one minimum
+
 
 def written(page: str, record: LayersRecord) -> str:
     """The page with the tables of a record between its marks."""
@@ -282,6 +283,8 @@ def table(layers: Mapping[str, LayerRecord]) -> str:
     ]
     for rule, one in layers.items():
         gates = ", ".join(f"{name} {value:.3g}" for name, value in {**one.gates, "gain": one.gain}.items())
+        reached = sum(end <= _SAME * one.starts[0] for end in one.starts)
+        gates += "" if reached == len(one.starts) else f" ({reached} of {len(one.starts)} searches)"
         exactly = "" if one.exact is None else f"{one.exact:.4f}"
         lines.append(
             f"| `{rule}` | {gates} | {with_interval(one.given)} | {exactly} | {one.given.headline} | "
@@ -301,13 +304,6 @@ def picture(name: str) -> Path:
     return HERE / f"layers-{name.replace(' ', '-')}"
 
 
-def shrink(path: Path) -> None:
-    """Keep two thirds of the size and 128 colours of a picture."""
-    picture = Image.open(path).convert("RGB")
-    smaller = picture.resize((2 * picture.width // 3, 2 * picture.height // 3), Image.Resampling.LANCZOS)
-    smaller.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
-
-
 if __name__ == "__main__":
     ms.enable_x64()
     folder = Path(sys.argv[1])
@@ -316,6 +312,5 @@ if __name__ == "__main__":
     kept = LayersRecord.model_validate({"data": found, "provenance": provenance()})
     write_text(LAYERS, kept.model_dump_json() + "\n")
     for name in kept.data:
-        (drawn,) = render(layers_figure(kept, name), picture(name), formats=("png",))
-        shrink(drawn)
+        render(layers_figure(kept, name), picture(name), formats=("png",))
     write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), kept))

@@ -31,7 +31,9 @@ def distance_map(distances: Mapping[str, Mapping[str, float]], title: str, capti
         limits=(_NEAREST, _FURTHEST),
         missing="not compared",
     )
-    panel = Panel(title="Distance of every learner", xlabel="learner", ylabel="model", traces=(trace,))
+    panel = Panel(
+        title="Distances of the nearest learners", xlabel="learner", ylabel="model", traces=(trace,)
+    )
     return Figure(title=title, panels=(panel,), caption=caption, width="page")
 
 
