@@ -15,7 +15,7 @@ the squared error after $n$ examples is exact. It is derived here; the paper say
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, cycle, repeat
+from itertools import chain, cycle, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ import scipy  # its parts are imported where they are first used: half a second,
 from ..core import covariance_matrix, finite_nonnegative, finite_number, integer_at_least
 from ..specs import Number
 
-_DRIFTS = 1e150
+_LARGEST = 1e150
 """Errors beyond this are reported as infinite, before their squares overflow."""
 
 
@@ -33,13 +33,12 @@ class LinearStep(NamedTuple):
 
     Attributes:
         keep: $A$, shape (k, k).
-        write: $B$, shape (k, k); its last row is 0: the task is not written.
-        noise: $c$, shape (k,).
+        write: $B$, shape (k, k); its last row is 0: the task is not written. Its last column is $c$: labels are $w x$ plus
+            noise.
     """
 
     keep: np.ndarray
     write: np.ndarray
-    noise: np.ndarray
 
 
 class InputMoments(NamedTuple):
@@ -176,7 +175,7 @@ def normalized_inputs(dim: int, offset: Number) -> InputMoments:
         def integrand(r: float) -> float:
             return float(r**power / (epsilon + r) ** divisor * law.pdf(r))
 
-        pieces = zip((0, 1, d), (1, d, np.inf), strict=True) if d > 1 else ((0, 1), (1, np.inf))
+        pieces = pairwise((0, 1, d + 1, np.inf))
         return sum(scipy.integrate.quad(integrand, *ends, epsabs=1e-14, epsrel=1e-13)[0] for ends in pieces)
 
     one, four = np.eye(d), mean(2, 2) / (d * (d + 2))
@@ -221,11 +220,11 @@ def squared_errors(
     errors = np.full(count + 1, np.inf)
     for n, step in zip(range(count + 1), steps, strict=False):
         if moments is None:
-            moments = _at_start(len(step.noise), dim)
+            moments = _at_start(len(step.keep), dim)
         crossed = moments[0, -1] + moments[-1, 0]
         error = factor**2 * moments[0, 0] - factor * crossed + moments[-1, -1]
         errors[n] = np.trace(inputs.query @ error) + variance
-        if not errors[n] < _DRIFTS:
+        if not errors[n] < _LARGEST:
             errors[n:] = np.inf
             break
         moments = _next(moments, step, inputs, variance)
@@ -310,9 +309,7 @@ def least_squares_error(dim: int, examples: int, noise: Number) -> float:
 
 
 def _step(keep: Any, write: Any) -> LinearStep:
-    """Return a step whose noise enters where the task does: labels are w x + noise."""
-    written = np.array(write, float)
-    return LinearStep(np.array(keep, float), written, written[:, -1])
+    return LinearStep(np.array(keep, float), np.array(write, float))
 
 
 def _at_start(states: int, dim: int) -> np.ndarray:
@@ -324,7 +321,7 @@ def _at_start(states: int, dim: int) -> np.ndarray:
 
 def _next(moments: np.ndarray, step: LinearStep, inputs: InputMoments, variance: float) -> np.ndarray:
     """Return E s'_jᵀ s'_k after one example, from E s_jᵀ s_k."""
-    keep, write, noise = step
+    (keep, write), noise = step, step.write[:, -1]
     kept = np.einsum("ij,kl,jlab->ikab", keep, keep, moments)
     crossed = np.einsum("ij,kl,jlab->ikab", keep, write, moments) @ inputs.first
     written = np.einsum("ij,kl,jlab->ikab", write, write, moments)
