@@ -19,6 +19,7 @@ from mesascope.probes._evidence import Evidence
 from mesascope.probes._fit import Fitted
 from mesascope.probes._fitters import fitters, with_special_cases
 from mesascope.probes._headline import headline, share
+from mesascope.probes._inquiry import _special_case
 from mesascope.probes._least_squares import Data, End
 from mesascope.specs import known_kinds
 
@@ -100,6 +101,21 @@ def test_every_learner_has_a_family_and_special_cases_that_exist():
             special, values = kind.fitting.extends
             assert known[special].fitting.flexibility < kind.fitting.flexibility
             assert {name for name, _ in values} <= {scalar.name for scalar in kind.fitting.scalars}
+
+
+@pytest.mark.parametrize(
+    ("learner", "special"),
+    [
+        (learners.DiscountedRidge(0.5, 1.0), "ridge"),
+        (learners.DiscountedRidge(0.5, 0.9), None),
+        (learners.Ridge(0.0), "least-squares"),
+        # its sizes are other numbers than the one of gradient descent, even if all are equal
+        (learners.LayeredGradientDescent([0.2, 0.2]), None),
+        (learners.LeastSquares(), None),
+    ],
+)
+def test_a_learner_is_a_special_case_where_what_that_fixes_has_its_values(learner, special):
+    assert _special_case(learner) == special
 
 
 POOL = ms.TaskPool(PROCESS, tasks=4)
