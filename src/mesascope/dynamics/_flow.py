@@ -37,10 +37,8 @@ Model = TypeVar("Model", bound=eqx.Module)
 SEGMENT_BYTES = 2**25
 LONGEST_SEGMENT = 2048
 _SHARPEST = 1e-4
-_IMPLICIT, _COARSE = (
-    512,
-    1e-8,
-)  # weights whose Jacobian is cheap; errors where the way is behind, and the end is near
+_IMPLICIT = 512  # weights whose Jacobian is cheap
+_COARSE = 1e-8  # local errors near the end of a flow
 _ENDS = {STEADY: Outcome.CONVERGED, AT_TIME: Outcome.FINISHED}
 
 

@@ -34,7 +34,7 @@ GLOSSARY = {
     "ŷ/x": ("ŷ/x", "The answer divided by the truth, in one coordinate: 1 is right."),
     "x̄": ("x̄", "The complex conjugate: the number turned back by its own angle."),
     "Σ": ("Σ", "The sum over what is written below it."),
-    "E x²": ("E x²", "The mean square of one coordinate of the first token, E|x_1|^2 per coordinate."),
+    "E x²": ("E x²", "The mean square of one coordinate of the first token."),
     "κ₁": ("κ₁", "The mean fourth power of one coordinate of the first token, E x^4."),
     "κ₂": ("κ₂", "The mean sixth power of one coordinate of the first token, E x^6."),
     "κ₃": ("κ₃", "Σ_{r≠j} E x_j^2 x_r^4: how much other coordinates disturb one; contexts average it away."),
