@@ -338,7 +338,7 @@ def test_the_end_of_a_flow(run, spec):
 
 @pytest.mark.slow
 def test_a_flow_that_does_not_end_is_a_failed_run(run, spec, tmp_path):
-    flow = {"kind": "flow", "init": {"kind": "diagonal", "a": 1e40, "b": 1e40}}
+    flow = {"kind": "flow", "init": {"kind": "diagonal", "a": 1e60, "b": 1e60}}
     ended = run("identify", spec({**SPEC, "model": flow}), "--json", "--figures", "figures")
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.startswith("mesascope identify: the flow ended with ") and ended.err.count("\n") == 1

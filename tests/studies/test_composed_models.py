@@ -120,11 +120,18 @@ CASES = {
         None,
         {
             "embedding": "stacked-prompt",
-            "layers": LINEAR[:2],
+            "layers": [*LINEAR[:2], {"kind": "low-rank-linear-attention", "rank": 2}],
             "loops": 2,
             "readout": {"kind": "last-entry", "sign": 1},
         },
-        {"StackedPrompt", "Looped", "LinearAttentionStack", "LinearSelfAttention", "LastEntry"},
+        {"StackedPrompt", "Looped", "LinearAttentionStack", "LinearSelfAttention", "LastEntry"}
+        | {"LowRankLinearSelfAttention"},
+        ((2, 4), "float32"),
+    ),
+    "a builder of its own": (  # its layer exists in no composed model
+        None,
+        {"kind": "preconditioned-linear-transformer", "layers": 2},
+        {"PreconditionedLinearAttention"},
         ((2, 4), "float32"),
     ),
     "interleaved": (

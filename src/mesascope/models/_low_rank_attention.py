@@ -11,7 +11,7 @@ from jax import Array
 from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import Positive, Size
 
-from ._arrays import axes, finite_array, gaussian_array, positive_number
+from ._arrays import axes, finite_array, gaussian_array, positive_number, refuse_stacked
 from ._batch_last_layer import BatchLastLayer
 from ._context import check_context
 from ._linear_self_attention import LinearSelfAttention
@@ -107,7 +107,12 @@ class LowRankLinearSelfAttention(BatchLastLayer):
         return self.context == "causal"
 
     def merged(self) -> LinearSelfAttention:
-        """The layer with W^KQ_h = W_K,h* W_Q,h, which gives the same outputs."""
+        """The layer with W^KQ_h = W_K,h* W_Q,h, which gives the same outputs.
+
+        Raises:
+            ValueError: for several layers in one, stacked along a first axis of their weights.
+        """
+        refuse_stacked(self)
         w_kq = jnp.einsum("hri,hrj->hij", self.w_k.conj(), self.w_q)
         return LinearSelfAttention(w_kq, self.w_pv, self.normalizer, self.context)
 

@@ -82,13 +82,17 @@ def as_callable(
     return XsYs(predict) if interface == "xs-ys" else predict
 
 
+# what functions raise that are given data of another form; RuntimeError is torch's
+_OF_ANOTHER_FORM = (TypeError, ValueError, IndexError, AttributeError, AssertionError, RuntimeError)
+
+
 def _explained(predict: Predictor, interface: Interface) -> Predictor:
     """The function, whose exceptions say in a note how it was called, and which interface may fit instead."""
 
     def call(*arrays: Any) -> np.ndarray:
         try:
             return predict(*arrays)
-        except Exception as error:
+        except _OF_ANOTHER_FORM as error:
             error.add_note(_called(interface, arrays))
             raise
 
