@@ -5,7 +5,8 @@ same claims and preset among the records that come with the package. From all of
 its picture matrix.svg are written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes
 and the tables of differences (page_marks.py); on all other pages with marks, like the dossiers `disagreement-KEY.md`, the
 marked numbers alone. Figures that the
-run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages. Records whose claim is gone are
+run has drawn, `figures/KEY/NAME.png`, become the pictures `KEY-NAME.png` of the pages that show them, and small ones beside
+the records (claim_pictures.py). Records whose claim is gone are
 removed. Title, source, origin and history of a claim that changed since its check are taken over; a record of another
 statement, criterion, evidence or setting is refused, since that was not checked.
 """
@@ -16,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
+import claim_pictures
 from page_marks import DIFFERENCES, MARK, outcome_cells, written
 from PIL import Image
 
@@ -267,13 +269,19 @@ def main(runs):
     """Take records and figures over and write the pages; nothing is changed where anything is wrong."""
     known = {claim.id: claim for claim in claims()}
     taken = [(record, folder) for run in runs for record, folder in _records_of(run)]
-    news = {(record.preset, record.id): record.model_copy(update={"files": ()}) for record, _ in taken}
+    news = {
+        (record.preset, record.id): record.model_copy(update={"files": claim_pictures.kept(record, folder)})
+        for record, folder in taken
+    }
     kept = {(preset, record.id): record for preset in PRESETS for record in shipped_run(preset).claims()}
     wrong = [line for preset in PRESETS for line in shipped_run(preset).problems()]
     records = {}
-    for (preset, id), record in {**kept, **news}.items():
+    found = {**kept, **news}
+    for (preset, id), record in found.items():
         if id not in known:
             continue
+        if preset == "small" and ("full", id) in found:  # pages and the lab show the larger run
+            record = record.model_copy(update={"files": ()})
         try:
             records[preset, id] = restated(record, known[id])
         except RecordError as error:
@@ -297,12 +305,12 @@ def main(runs):
         if id not in known:
             (shipped_run(preset).path / "claims" / f"{id}.json").unlink()
     for record, folder in taken:
-        if record.preset == shipped_record(known[record.id]).preset:  # pages show the larger run
-            for file in record.files:
-                _take_picture((folder / file).with_suffix(".png"), record)
+        if record.preset == shipped_record(known[record.id]).preset:
+            claim_pictures.take(record, folder, FOLDER)
     for name, text in pages.items():
         (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
     (FOLDER / MATRIX).write_text(drawn, encoding="utf-8")
+    claim_pictures.tidy(FOLDER, PRESETS)
 
 
 def _ship(records):
@@ -335,13 +343,6 @@ def _is_picture(path):
     except (OSError, SyntaxError):
         return False
     return True
-
-
-def _take_picture(drawn, record):
-    """Put a figure that was drawn in place of the picture that a page shows, in 256 colours."""
-    picture = FOLDER / f"{record.id.partition('/')[0]}-{drawn.name}"
-    if picture.exists() and drawn.exists():
-        Image.open(drawn).convert("RGB").quantize(256).save(picture, optimize=True)
 
 
 assert set(HELD) == set(get_args(Evidence))

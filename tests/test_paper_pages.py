@@ -8,13 +8,15 @@ import types
 from importlib import import_module
 from pathlib import Path
 
+import claim_pictures
 import jax
 import pytest
 from blocks import run
 from PIL import Image
 
+import stored_records as stored
 from mesascope.papers import PAPERS, PRESETS, claims, restated, shipped_record, shipped_run
-from mesascope.records import SHIPPED, RunDirectory
+from mesascope.records import SHIPPED, RunDirectory, shipped_pictures
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "papers"
@@ -227,11 +229,35 @@ def test_outcomes_are_written_into_tables(marks):
         marks.outcome_cells("| `three` | x | 1 | holds (exact) |", "p", outcomes)
 
 
+def test_pictures_of_pages_lie_small_beside_the_record_of_one_claim_with_the_words_of_the_page():
+    owners = {}
+    for claim in claims():
+        for file in shipped_pictures(claim.id):
+            assert owners.setdefault(f"{file.parent.name}-{file.name}", (claim.id, file))[0] == claim.id
+    assert {picture.name for picture in FOLDER.glob("*.png")} <= set(owners)
+    there = set(SHIPPED.glob("*/pictures/*/*"))
+    assert there == {file for _, file in owners.values()}
+    assert sum(file.stat().st_size for file in there) < 2e6
+    for name, (claim, file) in owners.items():
+        words = claim_pictures.words_on(FOLDER, name)
+        with Image.open(file) as picture:
+            picture.load()
+            assert picture.width == claim_pictures.WIDTH and claim.startswith(f"{file.parent.name}/")
+            assert picture.text["Description"] == words if words else picture.text["Description"]
+
+
+def test_colours_that_are_values_are_kept():
+    assert claim_pictures.has_values(stored.map_figure())
+    assert not claim_pictures.has_values(stored.curves_figure())
+    picture = Image.effect_noise((64, 64), 90).convert("RGB").resize((640, 64))
+    assert claim_pictures.reduced(picture, values=True) is picture
+    assert len(claim_pictures.reduced(picture, values=False).getcolors()) <= claim_pictures.COLOURS
+
+
 def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypatch, writer):
     figure, id = "zheng2024-normalizers.png", "zheng2024/other-normalizers"
     for page in FOLDER.glob("*.md"):
         (tmp_path / page.name).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / figure).write_bytes(b"of an earlier run")
     shipped = tmp_path / "shipped"
     shutil.copytree(SHIPPED, shipped)
     gone = shipped / "small" / "claims" / "zheng2024" / "gone.json"
@@ -240,14 +266,12 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
     changed = record.model_copy(
         update={
             "title": "Words of then",
-            "files": ("figures/zheng2024/normalizers.json",),
+            "files": (run.write_figure("zheng2024/normalizers", stored.curves_figure()),),
             "seconds": 12345.0,
         }
     )
     run.write_claim(changed)
-    drawn = run.path / "figures" / "zheng2024" / "normalizers.png"
-    drawn.parent.mkdir(parents=True)
-    Image.effect_noise((40, 30), 50).save(drawn)
+    Image.effect_noise((40, 30), 50).save(run.figure_stem("zheng2024/normalizers").with_suffix(".png"))
     monkeypatch.setattr(writer, "FOLDER", tmp_path)
     monkeypatch.setattr("mesascope.papers._earlier.SHIPPED", shipped)
     RunDirectory(shipped / "small").write_claim(record.model_copy(update={"id": "zheng2024/gone"}))
@@ -255,11 +279,13 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
         writer.main(["nowhere"])
     writer.main([tmp_path / "run"])
     taken = RunDirectory(shipped / "small").read_claim(id)
-    assert taken == record.model_copy(update={"files": (), "seconds": 12345.0}) and not gone.exists()
+    small = "pictures/zheng2024/normalizers.png"
+    assert taken == record.model_copy(update={"files": (small,), "seconds": 12345.0}) and not gone.exists()
     for page in FOLDER.glob("*.md"):
         assert (tmp_path / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
-    with Image.open(tmp_path / figure) as picture:
-        assert picture.size == (40, 30)
+    for path, size in ((tmp_path / figure, (40, 30)), (shipped / "small" / small, (480, 360))):
+        with Image.open(path) as picture:
+            assert picture.size == size
     for field, value, told in (
         ("setting", {}, "setting"),
         ("criterion", "Another.", "criterion"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import stored_records as stored
-from lab_page import FAST_CLAIM, wait_for_text
+from lab_page import FAST_CLAIM, SHIFTS, empty_cards, wait_for_text
 from mesascope.lab import _compute_claims
 from mesascope.papers import PAPERS, Event, Reproduction, claims
 from mesascope.records import IMPORTANCE
@@ -94,14 +94,19 @@ def test_a_cell_opens_its_claim_with_record_and_figures(listed):
 def test_an_address_opens_its_claim_and_it_is_run_with_progress(listed, lab):
     open_claims(listed, lab, f"claim={FAST_CLAIM}")
     sheet = listed.get_by_role("dialog")
-    wait_for_text(sheet, "No figures lie beside its record")
+    picture = sheet.get_by_role("img", name="The closed form of one layer through the eight values")
+    assert picture.evaluate("one => [one.complete, one.naturalWidth]") == [True, 480]
+    wait_for_text(sheet, "As drawn for the record that comes with mesascope")
     sheet.get_by_role("button", name="Run it now").click()
     sheet.get_by_role("progressbar", name="progress of the check").wait_for()
     wait_for_text(sheet.get_by_role("status").first, f"checking {FAST_CLAIM}")
     assert sheet.get_by_role("button", name="Run it now").is_disabled()
     sheet.locator("[data-figure] .cartesianlayer .subplot").first.wait_for(state="attached")
+    assert not picture.is_visible()
     wait_for_text(listed.locator("body"), f"{FAST_CLAIM}: holds")
     sheet.get_by_role("button", name="Run it now", disabled=False).wait_for()
+    open_claims(listed, lab, "claim=zheng2024/theorem-4.1")
+    wait_for_text(sheet, "No figures lie beside its record")
 
 
 @pytest.mark.slow
@@ -145,6 +150,23 @@ def test_a_store_is_browsed_below_the_claims(listed):
     single = listed.locator(f'[data-row="{stored.run_id((9, 9))}"]')
     single.locator(".q-item").first.click()
     wait_for_text(single, "loss: 10")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_nothing_jumps_and_no_card_is_empty(browser, lab, width, height):
+    with browser.page(viewport={"width": width, "height": height}) as (page, seen):
+        page.add_init_script(SHIFTS)
+        open_claims(page, lab)
+        page.locator('[data-row="runs"] .q-item').wait_for()  # what is listed last
+        page.wait_for_timeout(300)
+        assert empty_cards(page) == []
+        cell(page, "zheng2024/recovery-gap").click()
+        page.locator(".lab-sheet img").wait_for()
+        page.wait_for_timeout(300)
+        assert empty_cards(page) == []
+        assert page.evaluate("window.shifted || 0") < 0.05
+        assert seen.errors == []
 
 
 @pytest.mark.slow

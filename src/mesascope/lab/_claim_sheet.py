@@ -8,7 +8,7 @@ from typing import Any
 
 from nicegui import run, ui
 
-from mesascope.records import SIGNS
+from mesascope.records import SIGNS, Figure
 
 from ._session import Session
 from ._shelf import Shelved
@@ -17,6 +17,8 @@ from ._words import typeset
 
 _SIGNS = dict[str, str](SIGNS.items())
 _STARTING = 5.0  # seconds until a process can begin
+_SMALL = "As drawn for the record that comes with mesascope; a run here draws it anew, larger and with its numbers."
+_NO_FIGURES = "No figures lie beside its record; a run draws those it has."
 
 
 class ClaimSheet:
@@ -78,15 +80,19 @@ class ClaimSheet:
             later(self._draw(self._one))
 
     async def _draw(self, one: Shelved) -> None:
-        figures = await run.io_bound(one.figures)
-        if figures is None or one is not self._one:  # the server is ending, or another claim was opened
+        shown = await run.io_bound(_figures_of, one)
+        if shown is None or one is not self._one:  # the server is ending, or another claim was opened
             return
+        figures, pictures = shown
         self._figures.clear()
         with self._figures:
-            if figures:
-                draw_figures(figures, self._session.theme)
-            elif one.record is not None:
-                ui.label("No figures lie beside its record; a run draws those it has.").classes("lab-caption")
+            draw_figures(figures, self._session.theme)
+            for picture in pictures:
+                ui.html(picture, sanitize=False).classes("lab-thumbnail").props('data-fact="picture"')
+            if pictures:
+                ui.label(_SMALL).classes("text-caption lab-caption")
+            elif not figures and one.record is not None:
+                ui.label(_NO_FIGURES).classes("lab-caption")
 
     def _turned(self, event: Any) -> None:
         self._address(self._one.id if event.value and self._one else "")
@@ -129,6 +135,12 @@ class ClaimSheet:
         """Move the bar: how long it takes is known from the last time."""
         if self._began is not None:
             self._bar.set_value(min(0.97, (time.monotonic() - self._began) / self._expected))
+
+
+def _figures_of(one: Shelved) -> tuple[tuple[tuple[str, Figure], ...], tuple[str, ...]]:
+    """The figures of its last check; where it has none, the pictures that come with the package."""
+    figures = one.figures()
+    return figures, () if figures else one.pictures()
 
 
 def _seconds(one: Shelved) -> float | None:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mesascope.records import Checked, ClaimRecord, Figure, NewestClaims, RecordError, run_directories
+from PIL import Image
+
+from mesascope.records import (
+    Checked,
+    ClaimRecord,
+    Figure,
+    NewestClaims,
+    RecordError,
+    run_directories,
+    shipped_pictures,
+)
 from mesascope.report import Material, gather
 
 NOT_CHECKED = "not checked"
@@ -48,6 +60,20 @@ class Shelved(NamedTuple):
     def figures(self) -> tuple[tuple[str, Figure], ...]:
         """Names and traces of the figures of the last check that has some; those that cannot be read are left out."""
         return next((found for check in self.checks if (found := check.figures()[0])), ())
+
+    def pictures(self) -> tuple[str, ...]:
+        """Small pictures of its figures from the package, as HTML with the words that stand for them."""
+        return tuple(map(_as_html, shipped_pictures(self.id)))
+
+
+def _as_html(file: Path) -> str:
+    with Image.open(file) as picture:
+        picture.load()  # its words may follow its pixels
+        words, (width, height) = picture.info["Description"], picture.size
+    content = b64encode(file.read_bytes()).decode()
+    return (
+        f'<img src="data:image/png;base64,{content}" alt="{escape(words)}" width="{width}" height="{height}">'
+    )
 
 
 class Shelf(NamedTuple):

@@ -81,6 +81,7 @@ from ._newest import SHIPPED as SHIPPED
 from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims
 from ._newest import run_directories as run_directories
+from ._newest import shipped_pictures as shipped_pictures
 from ._path_figures import LOSS_LABEL as LOSS_LABEL
 from ._path_figures import MAX_CURVES as MAX_CURVES
 from ._path_figures import coordinates_agree as coordinates_agree

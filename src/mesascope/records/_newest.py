@@ -1,11 +1,13 @@
 """Records of claims from many run directories: the newest check of every claim."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from ._claim import ClaimRecord
 from ._figure import Figure
+from ._files import RecordError
 from ._run import RunDirectory
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -89,3 +91,19 @@ def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
     elif deep and folder.is_dir():
         for below in sorted(folder.iterdir()):
             yield from run_directories(below, deep - 1)
+
+
+def shipped_pictures(claim: str) -> tuple[Path, ...]:
+    """Small pictures of the figures of a claim, PNG files in the package; none where none is kept.
+
+    The text `Description` in each of them says what it shows.
+
+    Args:
+        claim: an id such as `zheng2024/figure-1a`.
+    """
+    for preset in ("full", "small"):
+        run = RunDirectory(SHIPPED / preset)
+        with suppress(RecordError):
+            if files := run.read_claim(claim).files:
+                return tuple(run.path / file for file in files)
+    return ()
