@@ -22,6 +22,7 @@ from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
 from ._compute_claims import claims, rerun
+from ._compute_landscape import derivation, saddles
 from ._compute_models import given, learned, told, training
 from ._compute_pools import pools
 from ._jobs import Progress
@@ -387,5 +388,7 @@ JOBS: dict[str, Callable[..., Any]] = {
     "learned": learned,
     "given": given,
     "pools": pools,
+    "saddles": saddles,
+    "derivation": derivation,
 }
 """What a worker can compute, by name."""

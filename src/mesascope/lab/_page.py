@@ -11,6 +11,7 @@ from ._behaviour_panel import BehaviourPanel
 from ._data_panel import DataPanel
 from ._form import setting_layout
 from ._form_panel import FormPanel
+from ._landscape_panel import LandscapePanel
 from ._layers_panel import LayersPanel
 from ._setting_page import SettingPage
 from ._training_panel import TrainingPanel
@@ -43,6 +44,7 @@ class ExpertPage(SettingPage):
                 self.theory = self._data.facts
             with ui.tab_panel("Training"):
                 self._training = TrainingPanel(self.session)
+                self._landscape = LandscapePanel(self.session)
             with ui.tab_panel(_BEHAVIOUR):
                 self._behaviour = BehaviourPanel(self.session, self.status)
                 self._layers = LayersPanel(self.session)
@@ -68,6 +70,7 @@ class ExpertPage(SettingPage):
         self.session.cancel("descent")
         self.session.results.pop("descent", None)
         self._behaviour.clear()
+        self._landscape.clear()
 
     async def finish(self) -> None:
         """Measure the layer where that is shown."""
@@ -76,7 +79,7 @@ class ExpertPage(SettingPage):
 
     def redraw(self) -> None:
         """Draw all panels."""
-        for panel in (self._data, self._training, self._behaviour, self._layers):
+        for panel in (self._data, self._training, self._landscape, self._behaviour, self._layers):
             panel.draw()
 
     def _opened(self, event: Any) -> None:

@@ -21,7 +21,7 @@ from ._workers import Workers, quick_processes
 
 _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
-_SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims", "pools"}
+_SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims", "pools", "saddles", "derivation"}
 
 
 Point = tuple[float, float]
