@@ -5,6 +5,16 @@ from contextlib import contextmanager
 
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 FAST_CLAIM = "vladymyrov2024/one-layer-row"  # a claim with a figure that is checked in a second
+# Theorem 4.1 and 4.3, Assumption 4.2; the ratio κ₁ E x²/κ₂ of Student t with 8 degrees of freedom is 1/15
+RIGHT = {
+    "heavy-tails": (0, "answers 1/15 of the next token"),
+    "one-hot": (0, "one step size is right"),
+    "full-one-mask": (0, "one plain gradient step, with ab = 0.8258"),
+    "full-one": (1, "No; the mean ab is"),
+    "random-start": (0, "from small diagonal weights all end at 0.1919"),
+    "last-token": (2, "ab → 0.1984 instead of 0.1919"),
+}
+"""Preset of the story → number of the right option, and words of the answer."""
 TABS = ("Data", "Training", "In-context behaviour")
 FIGURES = {
     "Data": ("law", "paths", "sequence"),

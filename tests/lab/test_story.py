@@ -6,9 +6,11 @@ import re
 import pytest
 
 import mesascope as ms
-from lab_page import SHIFTS, SMALL, empty_cards
+from lab_page import RIGHT, SHIFTS, SMALL, empty_cards
 from mesascope.lab import _compute_pools
-from mesascope.lab._setting import from_query
+from mesascope.lab._form import form_of, setting_of
+from mesascope.lab._setting import DEFAULT, from_query, read_setting, to_query
+from mesascope.lab.story._presets import PRESETS
 
 # the texts and questions that need more than three lines
 _LONG_TEXTS = """
@@ -117,11 +119,15 @@ def test_the_ride_plays_pauses_and_takes_a_start(story):
 
 
 @pytest.mark.slow
-def test_a_guess_is_answered_from_what_was_trained(story):
-    preset = story.locator('[data-preset="one-hot"]')
-    preset.get_by_role("button", name="no").click()
-    wait_for_text(preset, "The answer is: yes. Yes: all entries that are not 0 have one size")
-    wait_for_text(result(story), "theory says 1 ✓")
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.id)
+def test_a_guess_is_answered_from_what_was_trained(story, preset):
+    right, why = RIGHT[preset.id]
+    card = story.locator(f'[data-preset="{preset.id}"]')
+    wrong = next(one for one in preset.options if one != preset.options[right])
+    card.get_by_role("button", name=wrong, exact=True).click()
+    wait_for_text(card, f"The answer is: {preset.options[right]}. .*{re.escape(why)}")
+    spec = setting_of(form_of(read_setting(DEFAULT)) | preset.form)
+    story.wait_for_function("query => location.search === query", arg=f"?{to_query(spec)}")
     story.locator('[data-act="undo"]').click()
     story.wait_for_function("location.search.includes('dim=2')")
 
