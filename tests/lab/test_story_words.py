@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mesascope as ms
-from lab_page import SMALL
+from lab_page import RIGHT, SMALL
 from mesascope.lab import _compute, _compute_pools
 from mesascope.lab._behaviour_panel import weights_at
 from mesascope.lab._form import form_of, setting_of
@@ -23,6 +23,7 @@ from mesascope.lab.story._words import (
     INTRODUCTION,
     LAWS,
     STEPS,
+    WHICH_LAWS,
     formula,
     result_sentence,
     why_longer,
@@ -65,17 +66,6 @@ class Computed(dict):
 @pytest.fixture(scope="module")
 def small():
     return Computed(from_query(SMALL.removeprefix("?")))
-
-
-# Theorem 4.1 and 4.3, Assumption 4.2; the ratio κ₁ E x²/κ₂ of Student t with 8 degrees of freedom is 1/15
-RIGHT = {
-    "heavy-tails": (0, "answers 1/15 of the next token"),
-    "one-hot": (0, "one step size is right"),
-    "full-one-mask": (0, "one plain gradient step, with ab = 0.8258"),
-    "full-one": (1, "No; the mean ab is"),
-    "random-start": (0, "from small diagonal weights all end at 0.1919"),
-    "last-token": (2, "ab → 0.1984 instead of 0.1919"),
-}
 
 
 @pytest.mark.slow
@@ -174,6 +164,22 @@ def test_the_surface_is_the_exact_loss_of_equal_diagonals(small):
     assert len(ride["a"]) == spec.dim and len(ride["a"][0]) == len(ride["times"]) == len(ride["loss"])
 
 
+def test_curves_from_a_random_start_are_smooth_and_those_of_the_flow():
+    query = SMALL.removeprefix("?").partition("&init")[0] + "&init.kind=gaussian&init.scale=0.1&init.seed=0"
+    spec = from_query(query)
+    ride = ride_data(Computed(spec)["flow"], 1.0)
+    times, ab, loss = (np.array(ride[name]) for name in ("times", "ab", "loss"))
+    model, process, task, _ = spec.build()
+    # a hundred times as precise: many small steps, between which lines are straight
+    fine = ms.gradient_flow(model, process, task, rtol=1e-12, atol=1e-14)
+    for values, exact in ((ab, np.asarray(fine.products).mean(1)), (loss, fine.loss)):
+        error = np.abs(values - np.interp(times, fine.times, exact)).max()
+        assert error < 0.01 * np.ptp(exact)  # the line of a curve is thicker
+        along, height = (np.diff(one) / np.ptp(one) for one in (times, values))
+        turns = np.abs(np.diff(np.arctan2(height, along)))
+        assert turns.max() < 0.35  # 20°: no corner that the eye sees
+
+
 def test_the_histogram_counts_ratios_of_all_sequences(small):
     drawn = ratio_data(small["facts"], small["flow"], small["behaviour"])
     low, high = drawn["edges"][0], drawn["edges"][-1]
@@ -187,6 +193,7 @@ def test_every_symbol_of_every_text_has_a_gloss(small):
         formula("t-1"),
         INTRODUCTION,
         LAWS,
+        WHICH_LAWS,
         *(text for _, text in STEPS.values()),
         why_sentence(small["facts"]),
         why_longer(small["facts"]),

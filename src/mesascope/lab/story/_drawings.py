@@ -10,6 +10,7 @@ from nicegui.element import Element
 from mesascope.records import settled_window
 
 _BINS = 40
+_BETWEEN = 4  # spaces between drawn points for each space between saved ones
 Results = dict[str, Any]
 
 
@@ -50,19 +51,36 @@ def token_data(facts: Results) -> Results:
 def ride_data(flow: Results, reach: float) -> Results:
     """The path of a_j and b_j while anything moves, and the loss of a I, b I: a quadratic function of ab."""
     shown = settled_window(flow["times"], flow["products"], flow["loss"][:, None])
-    surface, a, b = flow["surface"], flow["a"][shown], flow["b"][shown]
+    surface, times = flow["surface"], flow["times"][shown]
+    a, b, products, loss = (_smooth(times, flow[name][shown]) for name in ("a", "b", "products", "loss"))
     return {
-        "times": flow["times"][shown].tolist(),
+        "times": _smooth(times, times).tolist(),
         "a": a.T.tolist(),
         "b": b.T.tolist(),
-        "ab": flow["products"][shown].mean(1).tolist(),
-        "loss": flow["loss"][shown].tolist(),
+        "ab": products.mean(1).tolist(),
+        "loss": loss.tolist(),
         "limit": flow["end"]["limit_product"],
         "surface": surface.tolist(),
         "best": float(-surface[1] / (2 * surface[2])),
         "reach": reach,
         "start": {"a": float(a[0].mean()), "b": float(b[0].mean())},
     }
+
+
+def _smooth(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values along axis 0 with more between them, on cubics through neighbours: solvers take few steps, polygons show them."""
+    times, first = np.unique(times, return_index=True)
+    values = values[first]
+    if len(times) < 3:
+        return values
+    slopes = np.gradient(values, times, axis=0)
+    share = np.arange(_BETWEEN).reshape(-1, *[1] * values.ndim) / _BETWEEN
+    steps = np.diff(times).reshape(-1, *[1] * (values.ndim - 1))
+    low, high = values[:-1], values[1:]
+    rise = share * share * (3 - 2 * share)
+    bend = share * (1 - share) * ((1 - share) * slopes[:-1] - share * slopes[1:]) * steps
+    cubics = (1 - rise) * low + rise * high + bend  # by share, step, …
+    return np.concatenate([np.moveaxis(cubics, 0, 1).reshape(-1, *values.shape[1:]), values[-1:]])
 
 
 def ratio_data(facts: Results, flow: Results, behaviour: Results) -> Results:

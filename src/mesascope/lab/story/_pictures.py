@@ -32,8 +32,8 @@ def model() -> str:
         '<svg viewBox="0 0 560 200" class="story-model" role="img" aria-label="The last token is compared with every '
         'earlier token, with strength a; what followed each of them is added up, with strength b, to the answer.">'
         f"{tokens}{compared}{followed}"
-        '<rect x="420" y="20" width="120" height="42" rx="6" class="story-box"/>'
-        '<text x="480" y="46" class="story-label" text-anchor="middle">ŷ: next token?</text>'
-        '<text x="186" y="84" class="story-label story-a">a: how alike?</text>'
-        '<text x="262" y="52" class="story-label story-b">b: what followed?</text></svg>'
+        '<rect x="404" y="20" width="144" height="42" rx="6" class="story-box"/>'
+        '<text x="476" y="46" class="story-label" text-anchor="middle">ŷ: next token?</text>'
+        '<text x="160" y="84" class="story-label story-a">a: how alike?</text>'
+        '<text x="216" y="52" class="story-label story-b">b: what followed?</text></svg>'
     )

@@ -21,7 +21,8 @@ from mesascope.lab._setting_page import SettingPage
 from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Slider, Work, later, sentence
 from mesascope.lab._words import conclusions
-from mesascope.specs import known_kinds
+from mesascope.report import tex_to_text
+from mesascope.specs import known_kinds, summary
 from mesascope.studies import FlowSpec, SpecError
 
 from ._drawings import PoolDrawing, RatioDrawing, RideDrawing, TokenDrawing, ratio_data, ride_data, token_data
@@ -35,6 +36,7 @@ from ._words import (
     LAWS,
     QUESTION,
     STEPS,
+    WHICH_LAWS,
     formula,
     result_sentence,
     why_longer,
@@ -125,6 +127,7 @@ class StoryPage(SettingPage):
 
     def _law(self, kind: str, title: str) -> ui.element:
         button = ui.element("button").classes("story-law").props(f'type=button data-law="{kind}"')
+        button.props["title"] = tex_to_text(summary(known_kinds("law")[kind]))
         button.on("click", lambda: self.changed("law.kind", kind))
         with button:
             self._thumbnails[kind] = ui.html("", sanitize=False).classes("story-thumbnail")
@@ -176,6 +179,7 @@ class StoryPage(SettingPage):
             self._measuring = Work(self.session, "behaviour")
         with ui.expansion("And trained on ever longer sequences?").classes("story-fold"):
             self._longer = _text("")
+        _text(WHICH_LAWS)
         with ui.row().classes("story-doors"):
             _button("Make all tokens one size", self._make_one_size).props(
                 'data-act="one-size" outline', remove="flat"

@@ -37,6 +37,8 @@ STEPS = {
 }
 """Title and text of every step; a text has at most three lines on a phone."""
 LAWS = "Choose the [[law]] of the first token, [[x_1]]."
+WHICH_LAWS = "With long contexts it is right only where all entries that are not 0 have one size: ±1 or one-hot tokens."
+"""Equality in (E x⁴)² ≤ E x² E x⁶, for which the capability gap is 0 (zheng2024, Theorem 4.2)."""
 _NORMALIZERS = {"t-1": " · 1/(t − 1)", "t": " · 1/t", "1": ""}
 
 

@@ -5,7 +5,7 @@ const SIDE = 300, WIDE = 420, HIGH = 220, LEFT = 14, RIGHT = 14, TOP = 40, BOTTO
 
 export default {
   template: `<figure class="story-drawing story-why">
-    <svg viewBox="0 0 ${SIDE} 220" ref="arrows" role="img" :aria-label="sentence"></svg>
+    <svg viewBox="0 35 ${SIDE} 145" ref="arrows" role="img" :aria-label="sentence"></svg>
     <svg viewBox="0 0 ${WIDE} ${HIGH}" ref="histogram" role="img" :aria-label="described"></svg>
     <figcaption>
       <label v-if="plain">size of an entry of the first token, |x₁|

@@ -10,11 +10,11 @@ export default {
     <figcaption>
       <button type="button" class="story-button" @click="toggle">{{ playing ? "Pause" : "Play" }}</button>
       <button type="button" class="story-button" @click="next">Another sequence</button>
-      <span v-show="length">token {{ place + 1 }} of {{ length }}: turned by {{ degrees }}° each time</span>
+      <span v-show="length">token {{ place + 1 }} of {{ length }}: turned by {{ turn }}° each time</span>
     </figcaption>
   </figure>`,
   props: { data: Object },
-  data: () => ({ playing: false, place: 0, length: 0, degrees: 0, chosen: 0 }),
+  data: () => ({ playing: false, place: 0, length: 0, degrees: 0, turn: "0", chosen: 0 }),
   mounted() {
     const { axes, dot } = this.$refs;
     svg(axes, "line", { x1: -1.3, x2: 1.3, class: "story-axis" });
@@ -53,6 +53,7 @@ export default {
       this.angle = Math.atan2(Math.sin(turn), Math.cos(turn));
       Object.assign(this, { radius, length: re.length, now: 0, place: 0 });
       this.degrees = Math.round((this.angle * 180) / Math.PI);
+      this.turn = String(this.degrees).replace("-", "−");
       set(this.circle, { r: radius });
       set(this.$refs.drawing, {
         "aria-label": `A token of size ${size.toPrecision(2)} turns by ${this.degrees} degrees from token to token.`,
