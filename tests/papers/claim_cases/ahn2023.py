@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mesascope.papers.ahn2023 import _critical, _deep, _multiples, _one_layer, _printed
+from mesascope.papers.ahn2023 import _critical, _deep, _distances, _multiples, _one_layer, _printed, _sizes
+from mesascope.processes import LinearRegression
 from mesascope.theory import ahn2023 as theory
 
 from . import Case, at_rest, writes_more
@@ -132,6 +133,61 @@ def of_one_example_more(patch):
     patch.setattr(theory, "spectral_moments", lambda most, d, n: right(most, d, n + 1))
 
 
+def roots_of_the_eigenvalues(patch):
+    """A_i of flows are compared with the inverse root of Σ."""
+    right = _distances.symmetric_power
+    patch.setattr(_distances, "symmetric_power", lambda sigma, power: right(sigma, power / 2))
+
+
+def best_of_fewer_examples(patch):
+    """The best multiples are searched for prompts with one example less."""
+    right = _distances.expected_spectrum
+    patch.setattr(
+        _distances,
+        "expected_spectrum",
+        lambda settings: right(replace(settings, examples=settings.examples - 1)),
+    )
+
+
+def isotropic(patch):
+    """Flows are on inputs with Σ = I."""
+    right = _distances.data
+
+    def wrong(settings, prior):
+        return right(replace(settings, eigenvalues=(1.0,) * len(settings.eigenvalues)), prior)
+
+    patch.setattr(_distances, "data", wrong)
+
+
+def least(change):
+    """A world in which the least losses, found for settings, layers and examples, are others."""
+
+    def break_it(patch):
+        right = _sizes._least
+        patch.setattr(_sizes, "_least", lambda *sizes: change(right, *sizes))
+
+    return break_it
+
+
+equal_steps = least(lambda right, *sizes: (one := right(*sizes))._replace(layers=one.preconditioned))
+two_layers = least(lambda right, settings, layers, examples: right(settings, min(layers, 2), examples))
+all_examples = least(lambda right, settings, layers, _: right(settings, layers, settings.examples))
+
+
+def plain_on_isotropic_inputs(patch):
+    """Plain steps are taken on inputs with Σ = I, where they are the preconditioned ones."""
+    right = _sizes._one_step_size
+    patch.setattr(
+        _sizes, "_one_step_size", lambda process, *sizes: right(LinearRegression(process.dim), *sizes)
+    )
+
+
+def one_start(patch):
+    """The search for the best layers starts once."""
+    right = _sizes._starts
+    patch.setattr(_sizes, "_starts", lambda *args: right(*args)[:1])
+
+
 CASES = {
     "ahn2023/lemma-1": Case(SMALL, MORE, traced=False),
     "ahn2023/input-updates": Case(SMALL, MORE, traced=False),
@@ -157,6 +213,20 @@ CASES = {
     ),
     "ahn2023/critical-points-proved": Case(
         {"eigenvalues": [1.0, 0.25], "examples": 6, "layers": [2]}, of_one_example_more, traced=False
+    ),
+    "ahn2023/distance-along-the-flow": Case(
+        {"eigenvalues": [1.0, 0.25], "layers": [2], "starts": 1},
+        roots_of_the_eigenvalues,
+        (best_of_fewer_examples, isotropic),
+        stuck=one_search,
+        traced=False,
+    ),
+    "ahn2023/layers-and-examples": Case(
+        {"eigenvalues": [1.0, 0.25], "layers": [1, 2, 3], "lengths": [10, 20], "starts": 4},
+        equal_steps,
+        (plain_on_isotropic_inputs, two_layers, all_examples),
+        stuck=one_start,
+        traced=False,
     ),
     "ahn2023/theorem-3": Case(
         {**DEEP, "rate": 0.05, "steps": 2000}, milder_covariance, stuck=one_search, traced=False
