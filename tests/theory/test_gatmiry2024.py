@@ -133,3 +133,18 @@ def test_the_gradient_at_multiples_is_the_slope_shared_by_all_directions():
     found = np.array([slope for _, slope in parts])
     error = found.std(0, ddof=1) / len(parts) ** 0.5
     assert np.all(abs(found.mean(0) - expected * np.eye(d)) < 5 * error)
+
+
+@pytest.mark.parametrize("loops", [1, 2, 3])
+def test_the_longest_time_integrates_the_inequality(loops):
+    losses = np.linspace(0.5, 4.0, 2001)
+    times = gatmiry2024.dominated_time(losses, 4.0, loops)
+    speed = losses ** ((2 * loops - 1) / loops) / 16  # −dℓ/dt where the inequality is an equality
+    slopes = np.gradient(times, losses)[1:-1]
+    np.testing.assert_allclose(slopes * speed[1:-1], -1, rtol=1e-4)  # second differences of steps of 2e-3
+    assert times[-1] == 0
+
+
+def test_the_longest_time_refuses_a_loss_that_is_higher_than_the_first():
+    with pytest.raises(ValueError, match="between 0 and start"):
+        gatmiry2024.dominated_time([1.0, 5.0], 4.0, 2)

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import covariance_matrix, exact, finite_number, finite_reals, integer_at_least, square_matrix
+from ..core import (
+    covariance_matrix,
+    exact,
+    finite_number,
+    finite_positive,
+    finite_reals,
+    integer_at_least,
+    square_matrix,
+)
 from ._construction import Construction
 from ._wishart_moments import mean_of_polynomial
 from .zhang2024 import layer
@@ -206,6 +214,37 @@ def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[fl
     product_rule = sum(transposed[j] @ powers[count] @ transposed[count - 1 - j] for j in range(count))
     loss = float(np.mean(np.sum(powers[count] ** 2, (1, 2))))
     return loss, np.asarray(-2 * np.mean(product_rule @ s, 0))
+
+
+def dominated_time(loss: Any, start: float, loops: int) -> np.ndarray:
+    r"""Return the longest time in which a flow whose gradient dominates its loss comes from one loss to a lower one.
+
+    From $\|\nabla \ell\|^2 \ge \frac1{16} \ell^{(2L - 1)/L}$ along $A' = -\nabla \ell$ follows $\ell' \le -\frac1{16}
+    \ell^{2 - 1/L}$, so that $\ell$ is reached at the latest after
+
+    $$16 \log \frac{\ell_0}{\ell} \quad (L = 1), \qquad
+    \frac{16 L}{L - 1} \Big( \ell^{-(L - 1)/L} - \ell_0^{-(L - 1)/L} \Big) \quad (L > 1).$$
+
+    Args:
+        loss: $\ell$, positive and at most $\ell_0$, any shape.
+        start: $\ell_0 > 0$.
+        loops: $L \ge 1$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: derived here, from the inequality of gatmiry2024 on gradient dominance (Theorem 3.4 of arXiv v1, second-hand).
+    """
+    losses, first = finite_reals("loss", loss), float(finite_positive("start", start))
+    count = integer_at_least("loops", loops, 1)
+    if np.any(losses <= 0) or np.any(losses > first):
+        raise ValueError(
+            f"loss must be between 0 and start, {first:g}, got {losses.min():g} to {losses.max():g}"
+        )
+    if count == 1:
+        return np.asarray(16 * np.log(first / losses))
+    power = (count - 1) / count
+    return np.asarray(16 / power * (losses**-power - first**-power))
 
 
 def _direction(direction: Any, dim: int) -> np.ndarray:

@@ -1,9 +1,19 @@
 """How the claims of gatmiry2024 are tested."""
 
+import equinox as eqx
 import numpy as np
 
 from mesascope.papers._minimized import Minimum
-from mesascope.papers.gatmiry2024 import _common, _dominance, _extra_loops, _identities, _minimizer, _named
+from mesascope.papers.gatmiry2024 import (
+    _another_covariance,
+    _common,
+    _dominance,
+    _extra_loops,
+    _identities,
+    _minimizer,
+    _named,
+    _rate,
+)
 from mesascope.processes import LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
@@ -105,6 +115,28 @@ def beside_the_best(patch):
     scaled(theory, "multiple_loss", 0.2)(patch)
 
 
+def slow_flow(patch):
+    """The flow takes a hundred times as long."""
+    right = _rate.gradient_flow
+
+    def wrong(*args, **settings):
+        flow = right(*args, **settings)
+        return eqx.tree_at(lambda one: one.times, flow, 100 * flow.times)
+
+    patch.setattr(_rate, "gradient_flow", wrong)
+
+
+def larger_steps_at_test_time(patch):
+    """The layer that meets another covariance has a tenth larger steps."""
+    right = _another_covariance.exact_loss
+
+    def wrong(*sizes):
+        loss = right(*sizes)
+        return lambda matrix: loss(1.1 * matrix)
+
+    patch.setattr(_another_covariance, "exact_loss", wrong)
+
+
 def one_loop_more(patch):
     """The layer is applied once more than is said."""
     right = _named.looped_model
@@ -175,6 +207,10 @@ CASES = {
         {"dim": 2, "loops": [1], "matrices": 8},
         beside_the_best,
         traced=False,
+    ),
+    "gatmiry2024/flow-rate": Case({"dim": 2, "loops": [1, 2], "starts": 1}, slow_flow, traced=False),
+    "gatmiry2024/another-covariance": Case(
+        {"dim": 2, "loops": [2], "matrices": 40}, larger_steps_at_test_time, traced=False
     ),
     "gatmiry2024/named": Case(ASKED, one_loop_more, traced=False),
     "gatmiry2024/best-layer-named": Case(BEST, one_loop_more, stuck=all_but_one_stay_at_zero, traced=False),
