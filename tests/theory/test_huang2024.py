@@ -66,3 +66,45 @@ def test_the_flow_of_the_gap_ends_as_the_law_says(features, examples):
     excess = theory.equal_gap_loss(gap, 0, p, examples) - theory.least_losses(p, examples)[0]
     # the next order is e^−δ ~ t^−½ of it
     assert excess / theory.late_excess(end, features) == pytest.approx(1, abs=0.02)
+
+
+def test_the_time_of_a_gap_is_that_at_which_a_solver_reaches_it():
+    features, examples, gap = 3, 8, 2.5
+    p = [1 / features] * features
+
+    def speed(_, gap):
+        near = (theory.equal_gap_loss(gap[0] + step, 0, p, examples) for step in (1e-5, -1e-5))
+        return [(next(near) - next(near)) / -2e-5 / (features - 1)]
+
+    end = theory.one_gap_time(gap, features, examples)
+    reached = solve_ivp(speed, (0, end), [0.0], rtol=1e-9, atol=1e-10, method="LSODA").y[0, -1]
+    assert reached == pytest.approx(
+        gap, rel=1e-7
+    )  # differences of 1e-5 leave 1e-10 over 1e-5, less than 1e-8 on average
+
+
+def test_endless_prompts_are_the_limit_of_long_ones():
+    features, gap = 4, 2.0
+    attention = np.exp(gap) / (np.exp(gap) + features - 1)
+    errors = [
+        theory.one_gap_time(gap, features, examples) / theory.endless_time(attention, features) - 1
+        for examples in (500, 1000, 2000)
+    ]
+    assert abs(errors[-1]) < 0.01
+    assert errors[1] / errors[0] == pytest.approx(0.5, abs=0.05)  # it falls as 1/N
+    assert errors[2] / errors[1] == pytest.approx(0.5, abs=0.03)
+    assert theory.endless_time(1 / features, features) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: theory.endless_time(0.2, 4), "attention must be from 1/4"),
+        (lambda: theory.endless_time(1.0, 4), "below 1"),
+        (lambda: theory.one_gap_time(0.0, 4, 20), "gap"),
+        (lambda: theory.one_gap_time(1.0, 1, 20), "features"),
+    ],
+)
+def test_times_refuse_numbers_out_of_range(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

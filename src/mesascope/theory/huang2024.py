@@ -150,6 +150,72 @@ def late_excess(time: Any, features: int) -> np.ndarray:
     return np.asarray((integer_at_least("features", features, 2) - 1) / (4 * times))
 
 
+def endless_time(attention: Any, features: int) -> np.ndarray:
+    r"""Return the time at which attention on the matching feature is $A$, for balanced features and $N \to \infty$.
+
+    With one gap $\delta$ and endless prompts $A = e^\delta/(e^\delta + K - 1)$ and $L_k = \frac{K}{2 (K - 1)} (1 - A)^2$; the
+    flow $Q' = -\nabla L$ from $0$ keeps one gap, with $\delta' = -L_k'(\delta)/(K - 1)$, so that $A' = \frac{K}{(K - 1)^2}
+    A^2 (1 - A)^3$ and
+
+    $$t = \frac{(K - 1)^2}K \Big[ F(A) - F\big(\tfrac1K\big) \Big], \qquad
+    F(A) = -\frac1A + 3 \log \frac A{1 - A} + \frac2{1 - A} + \frac1{2 (1 - A)^2}.$$
+
+    For $A = \frac12$ this is $K^2 + O(K \log K)$, the first phase; late, with $L \simeq \frac{K}{2 (K - 1)} (1 - A)^2$, it is
+    $\frac{K - 1}{4 L}$, the inverse of `late_excess`.
+
+    Args:
+        attention: $A$, from $1/K$ to below 1, any shape.
+        features: $K \ge 2$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: derived here; huang2024 (reviews, second-hand) bounds the times of two phases by terms that grow with $K^2$.
+    """
+    a, k = finite_reals("attention", attention), integer_at_least("features", features, 2)
+    if np.any(a < 1 / k) or np.any(a >= 1):
+        raise ValueError(f"attention must be from 1/{k} to below 1, got {a.min():g} to {a.max():g}")
+
+    def reached(at: Any) -> Any:
+        return -1 / at + 3 * np.log(at / (1 - at)) + 2 / (1 - at) + 1 / (2 * (1 - at) ** 2)
+
+    return np.asarray((k - 1) ** 2 / k * (reached(a) - reached(1 / k)))
+
+
+def one_gap_time(gap: float, features: int, examples: int) -> float:
+    r"""Return the time at which the gap is $\delta$ in the gradient flow of $Q$ from 0, for balanced features and any $N$.
+
+    $$t = (K - 1) \int_0^\delta \frac{d\gamma}{-L_k'(\gamma)}, \qquad
+    -L_k'(\gamma) = E_j \frac{j e^\gamma\, T_j}{(j e^\gamma + N - j)^3}, \quad
+    T_j = (N - j)^2 + (N - j) \Big(1 + \frac{N - j - 1}{K - 1}\Big),$$
+
+    the derivative of `equal_gap_loss`, with the binomial count $j$ of a feature. By Gauss's rule on unit intervals.
+
+    Args:
+        gap: $\delta > 0$.
+        features: $K \ge 2$.
+        examples: $N \ge 2$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: derived here.
+    """
+    end, k = float(finite_positive("gap", gap)), integer_at_least("features", features, 2)
+    n = integer_at_least("examples", examples, 2)
+    j = np.arange(n + 1)
+    chances = scipy.stats.binom.pmf(j, n, 1 / k)
+    rest = n - j
+    top = rest**2 + rest * (1 + (rest - 1) / (k - 1))
+    points, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(0, end, 1 + int(np.ceil(end)))
+    half = np.diff(edges)[:, None] / 2
+    at = (half * (points + 1) + edges[:-1, None]).ravel()
+    grown = j * np.exp(at)[:, None]
+    slope = (chances * grown * top / (grown + rest) ** 3).sum(1)
+    return float((k - 1) * np.sum((half * weights).ravel() / slope))
+
+
 def _checked_probabilities(probabilities: Sequence[Number]) -> np.ndarray:
     p = np.array([float(finite_positive(f"probabilities[{k}]", q)) for k, q in enumerate(probabilities)])
     if abs(p.sum() - 1) > 1e-9:

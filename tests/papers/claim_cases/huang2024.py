@@ -3,7 +3,7 @@
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.huang2024 import _model, _trained
+from mesascope.papers.huang2024 import _model, _times, _trained
 from mesascope.processes import OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
@@ -85,6 +85,18 @@ def smaller_scores(steps, factor):
     return break_it
 
 
+def later_first_phases(patch):
+    """First phases take longer by a factor that grows as the square root of K."""
+    right = _times._first
+    patch.setattr(_times, "_first", lambda settings, k: k**0.5 * right(settings, k))
+
+
+def late_with_the_square(patch):
+    """Second phases take K times as long."""
+    right = _times._second
+    patch.setattr(_times, "_second", lambda settings, k, excess: k * right(settings, k, excess))
+
+
 CASES = {
     "huang2024/exact-loss": Case(
         {"laws": [[0.6, 0.3, 0.1]], "examples": 8},
@@ -100,6 +112,13 @@ CASES = {
         (noisy_labels(0.006, 0, 0, 0), noisy_labels(0, 0.1, 0.1, 0.1)),
     ),
     # the second and the third feature have each other's probability
+    # integrals too long by a hundred-thousandth; other powers of K; a longer second phase
+    "huang2024/phase-times": Case(
+        {"features": 3, "examples": 10},
+        scaled(theory, "one_gap_time", 1 + 1e-5),
+        (later_first_phases, late_with_the_square, scaled(_times, "_second", 1.03)),
+        traced=False,
+    ),
     "huang2024/order-of-features": Case(
         {"examples": 25}, probabilities(_model, 0.7, 0.1, 0.12, 0.08), traced=False
     ),

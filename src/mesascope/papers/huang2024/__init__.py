@@ -2,6 +2,7 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._flows import CLAIMS as _FLOWS
+from ._times import CLAIMS as _TIMES
 from ._trained import CLAIMS as _TRAINED
 
-CLAIMS = (*_FLOWS, *_TRAINED)
+CLAIMS = (*_FLOWS, *_TIMES, *_TRAINED)
