@@ -84,3 +84,26 @@ def test_the_loss_of_relu_features_has_its_gradient_and_vanishes_on_the_targets(
         ) / 2e-5
         assert slope[place] == pytest.approx(difference, abs=1e-8)  # the third derivative times 10⁻¹⁰
     assert theory.relu_span_loss(3 * targets, targets)[0] == pytest.approx(0, abs=1e-7)  # the ridge
+
+
+def test_the_loss_of_neurons_is_a_distance_from_their_span_and_has_its_gradients():
+    rng = np.random.default_rng(3)
+    a, w, v = rng.normal(size=(5, 2)), rng.normal(size=(5, 3)), rng.normal(size=(2, 3))
+    value, by_outputs, by_vectors = theory.mean_field_loss(a, w, v)
+    for at, slopes in ((a, by_outputs), (w, by_vectors)):
+        for place in ((0, 0), (3, 1)):
+            ends = []
+            for step in (1e-6, -1e-6):
+                at[place] += step
+                ends.append(theory.mean_field_loss(a, w, v)[0])
+                at[place] -= step
+            # differences of 1e-6 leave 1e-16/1e-6
+            assert slopes[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
+    # as many outputs as neurons span what the neurons do, whose loss has a ridge of 1e-9
+    square, single = rng.normal(size=(2, 2)), w[:2]
+    assert theory.mean_field_loss(square, single, v)[0] == pytest.approx(
+        theory.relu_span_loss(single, v)[0], abs=1e-7
+    )
+    assert 0 < value < 1
+    with pytest.raises(ValueError, match="outputs must have shape"):
+        theory.mean_field_loss(a.T, w, v)

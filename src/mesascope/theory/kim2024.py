@@ -177,6 +177,48 @@ def relu_span_loss(vectors: Any, targets: Any, ridge: Number = 1e-9) -> tuple[fl
     return float(1 - np.sum(cross * solved.T) / total), tangent / sizes
 
 
+def mean_field_loss(outputs: Any, vectors: Any, targets: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    r"""Return the distance of ReLU targets from the span of a network's features, and its gradients in the network.
+
+    The features are the outputs $h(x) = \frac1M \sum_j a_j\, \mathrm{relu}(w_j^\top x)$ of $M$ neurons, one for every target;
+    with the kernels $K, C, F$ of neurons and targets, $x \sim N(0, I)$,
+
+    $$\ell = 1 - \frac{\mathrm{tr}\, T S^{-1} T^\top}{\mathrm{tr} F}, \qquad S = \frac1{M^2} A^\top K A, \quad
+    T = \frac1M C A,$$
+
+    the loss of the optimal attention with infinitely many examples. It depends on the distribution of $(a, w)$ alone:
+    $\dot\theta_j = -M\, \partial \ell/\partial \theta_j$ for $\theta_j = (a_j, w_j)$ is its Wasserstein gradient flow.
+
+    Args:
+        outputs: $A$, the $a_j$ as rows, shape `(M, k)`.
+        vectors: non-zero $w_j$, shape `(M, d)`.
+        targets: non-zero $v$, shape `(k, d)`.
+
+    Returns:
+        $\ell$, $\partial \ell/\partial A$ and $\partial \ell/\partial w$.
+
+    Raises:
+        TypeError, ValueError: as `relu_kernel`; outputs of another shape.
+
+    Source: kim2024, sections 2.1 and 3.1 (second-hand), for ReLU neurons; the kernels as in `relu_span_loss`.
+    """
+    w, v, a = (
+        finite_reals(*one) for one in (("vectors", vectors), ("targets", targets), ("outputs", outputs))
+    )
+    gram, cross = relu_kernel(w, w), relu_kernel(v, w)
+    if a.shape != (len(w), len(v)):
+        raise ValueError(f"outputs must have shape {(len(w), len(v))}, got {a.shape}")
+    count, total = len(w), float(np.trace(relu_kernel(v, v)))
+    seen = cross @ a / count
+    solved = np.linalg.solve(a.T @ gram @ a / count**2, seen.T)
+    read = a @ solved / count  # of the neurons by the best attention
+    by_outputs = 2 * (gram @ read @ solved.T - cross.T @ solved.T) / (count * total)
+    sizes = np.linalg.norm(w, axis=1, keepdims=True)
+    unit = w / sizes
+    slopes = _kernel_slopes(w, read @ read.T, unit) - _kernel_slopes(v, read.T, unit)
+    return float(1 - np.sum(seen * solved.T) / total), by_outputs, 2 * slopes / total
+
+
 def _kernel_slopes(a: np.ndarray, weights: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return Σ_i weights_ij ∂κ(a_i, b_j)/∂b_j for unit vectors b, shape (m, d)."""
     sizes = np.linalg.norm(a, axis=1)

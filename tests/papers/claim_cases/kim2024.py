@@ -2,7 +2,7 @@
 
 from jax import numpy as jnp
 
-from mesascope.papers.kim2024 import _fixed_features, _trained
+from mesascope.papers.kim2024 import _fixed_features, _mean_field, _trained
 from mesascope.processes import NonlinearRegression, RandomFeatures
 from mesascope.theory import kim2024 as theory
 
@@ -40,6 +40,26 @@ def an_exchanged_target(patch):
     patch.setattr(_trained, "_trained", wrong)
 
 
+def turned_targets(patch):
+    """The flow sees targets a little elsewhere than they are."""
+    right = _mean_field._velocity
+
+    def wrong(a, w, targets):
+        turned = targets.copy()
+        turned[0, 0] += 0.5
+        return right(a, w, turned)
+
+    patch.setattr(_mean_field, "_velocity", wrong)
+
+
+def of_single_neurons(patch):
+    """Speeds are −∂ℓ/∂θ_j, without the number of neurons."""
+    right = _mean_field._velocity
+    patch.setattr(
+        _mean_field, "_velocity", lambda a, w, targets: tuple(one / len(a) for one in right(a, w, targets))
+    )
+
+
 CASES = {
     "kim2024/optimal-attention": Case(
         {"cases": [[3, 2, 2, 3]]},
@@ -47,6 +67,9 @@ CASES = {
         traced=False,
     ),
     "kim2024/benign-landscape": Case({"widths": [4, 8], "starts": 1}, a_turned_target, traced=False),
+    "kim2024/mean-field-flow": Case(
+        {"width": 16, "seeds": 1}, turned_targets, (of_single_neurons,), traced=False
+    ),
     # three sets of targets differ too much to refute what a single target changes, but it is not met any more
     "kim2024/learned-features": Case(
         {"steps": 200, "prompts": 4000, "inputs": 10_000, "seeds": 3},

@@ -4,6 +4,7 @@ from .._claim import Difference
 
 _LEARNED = ("learned-features",)
 _BENIGN = ("benign-landscape",)
+_FLOW = ("mean-field-flow",)
 
 DIFFERENCES = (
     Difference(
@@ -19,6 +20,34 @@ DIFFERENCES = (
         "(sections 2.1 and 3.1, second-hand)",
         "4, 8 or 16 single ReLU features without output weights, W at its optimum: the second layer is solved, too",
         _BENIGN,
+    ),
+    Difference(
+        "model",
+        "a mean over infinitely many neurons with output weights; W is k × k and alone at its optimum "
+        "(sections 2.1 and 3.1, second-hand)",
+        "32 ReLU neurons with output weights, full 128; W k × k at its optimum",
+        _FLOW,
+    ),
+    Difference(
+        "data",
+        "k targets that are themselves such an MLP; prompts of infinite length (section 2, second-hand)",
+        "two random ReLU targets, full three; Gaussian inputs, d = 3, full 5; exact loss of endless context",
+        _FLOW,
+    ),
+    Difference(
+        "optimizer",
+        "Wasserstein gradient flow, W infinitely fast (abstract: two-timescale limit; section 3.1, second-hand)",
+        "the same, of the distribution of finitely many neurons",
+        _FLOW,
+        departure="same",
+    ),
+    Difference("steps", "gradient flow for all time", "to time 100, full 1000", _FLOW),
+    Difference("seeds", "none: a theorem", "five starts", _FLOW),
+    Difference(
+        "evaluation",
+        "no bad minima and strict saddles only (theorem 3.3, second-hand); rates of improvement (abstract)",
+        "a thousandth of the targets outside of the span at the end",
+        _FLOW,
     ),
     Difference(
         "data",
