@@ -140,7 +140,7 @@ CLAIMS = (
         title="The first phase takes time K², the second K/(4ε)",
         statement=(
             "On balanced features half of the attention is on the query's feature after a time of order K², and the excess "
-            "loss is ε after (K − 1)/(4ε), which grows with K and not with K²."
+            "loss is a small ε after (K − 1)/(4ε), which grows with K and not with K²."
         ),
         source=(
             "huang2024, abstract (two phases on balanced features); bounds that grow with K² are reported in reviews "
@@ -154,7 +154,7 @@ CLAIMS = (
             "The flow of all of Q, K = 4 and N = 30, ends after 1000 where the integral for one gap says so, to 1e-6: it is "
             "solved to 1e-8. Between the two largest K the exponent of K is 2 and 1 to 0.1: the first time is K² + 3K log K + "
             "…, whose exponent between K = 256 and 512 is 0.04 below 2. At ε = 10⁻⁸ the time is (K − 1)/(4ε) to 0.01; what "
-            "is left out falls as √ε. Prompts have N = 20K examples."
+            "is left out falls as √(Kε); for ε above 1/(4K) the first phase decides. Prompts have N = 20K examples."
         ),
     ),
 )
