@@ -33,7 +33,7 @@ def _path(settings: _Distances, layers: int, number: int) -> _Path:
     dim = process.dim
     key = named_key(settings.seed, PAPER, "flow", str(number))
     start = preconditioned_linear_transformer(dim, layers, scale=settings.scale, key=key)
-    flow = require_finished(gradient_flow(start, process, task, rtol=_RTOL, tolerance=_RTOL, saves=_SAVES))
+    flow = require_finished(gradient_flow(start, process, task, rtol=1e-8, tolerance=_REST, saves=_SAVES))
     root = symmetric_power(process.input_covariance, 0.5)
     matrices = [np.asarray(leaf) for leaf in jax.tree.leaves(flow.trajectory)]
     identity = np.eye(dim)
@@ -124,7 +124,7 @@ def _figure(settings: _Distances, paths: dict[int, _Path]) -> Figure:
     )
 
 
-_RTOL = 1e-7  # flows end where the gradient is so small beside curvature times weights
+_REST = 1e-9  # flows end where the gradient is so small beside curvature times weights
 _SAVES = 128
 _SEARCHES = 12
 _FLOOR = 1e-8  # below it lies the end of the solver
@@ -134,7 +134,7 @@ _STYLES = ("solid", "dashed", "dotted")
 class _Distances(Inputs):
     eigenvalues: tuple[float, ...] = (1.0, 0.25, 0.0625)
     layers: tuple[int, ...] = (1, 2, 3)
-    starts: int = 2
+    starts: int = 1
     scale: float = 1e-4
     largest_distance: float = 1e-4
     least_distance: float = 0.5
@@ -155,14 +155,19 @@ CLAIMS = (
         ),
         origin="authors' code",
         evidence="exact",
-        settings=presets(_Distances(), eigenvalues=Inputs().eigenvalues),
+        settings=presets(_Distances(), eigenvalues=Inputs().eigenvalues, starts=2),
         check=_along,
         criterion=(
             "Every start and every layer counts. The start has the authors' scale, entries N(0, 10⁻⁸). At the end the "
             "distance min_α ‖M − αI‖/‖M‖ of Σ^{1/2}A_iΣ^{1/2} is at most 10⁻⁴, where flows that stop at a relative gradient "
-            "of 10⁻⁷ leave about 10⁻⁶ in the flattest directions; that of A_i is at least 0.5. The loss is that of the best "
+            "of 10⁻⁹ leave about 10⁻⁶ in the flattest directions; that of A_i is at least 0.5. The loss is that of the best "
             "multiples to 10⁻⁶: these are searched by a formula that knows the spectra of S alone, from 12 starts, of which "
             "three have to reach the least value."
         ),
+        history=(
+            "Two starts whose flows stopped at a relative gradient of 10⁻⁷ ended 2·10⁻⁴ away for three layers, above the "
+            "threshold, and still approached."
+        ),
+        cost="about 3 min",
     ),
 )

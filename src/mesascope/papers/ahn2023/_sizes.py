@@ -175,5 +175,6 @@ CLAIMS = (
             "is exact. The best multiples of Σ⁻¹ are searched from 12 starts, of which three have to reach the least value; "
             "`distance-along-the-flow` and `theorem-3` show that training ends there."
         ),
+        cost="about 1 min",
     ),
 )

@@ -137,5 +137,6 @@ CLAIMS = (
             "loss of multiples the inequality fails and nothing follows; that number is ours, see "
             "`dominance-above-the-least-loss`."
         ),
+        cost="about 3 min",
     ),
 )
