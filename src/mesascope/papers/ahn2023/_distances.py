@@ -146,8 +146,8 @@ CLAIMS = (
         id=f"{PAPER}/distance-along-the-flow",
         title="Along training every preconditioner becomes a multiple of Σ⁻¹",
         statement=(
-            "On the exact expected loss of one to three layers with B = 0, gradient flow from small random A takes every "
-            "A_i to a multiple of Σ⁻¹, not of I, at the loss of the best multiples."
+            "On the exact loss of one to three layers with B = 0, gradient flow from small random A takes every A_i to a "
+            "multiple of Σ⁻¹, with the loss of the best multiples."
         ),
         source=(
             "ahn2023, section 4.3, figure 2, and program `rotation demonstration-Adam-p0.ipynb`, cell 6: the same distances "

@@ -140,7 +140,7 @@ CLAIMS = (
         title="The first phase takes time K², the second K/(4ε)",
         statement=(
             "On balanced features half of the attention is on the query's feature after a time of order K², and the excess "
-            "loss is a small ε after (K − 1)/(4ε), which grows with K and not with K²."
+            "loss is a small ε after (K − 1)/(4ε)."
         ),
         source=(
             "huang2024, abstract (two phases on balanced features); bounds that grow with K² are reported in reviews "
