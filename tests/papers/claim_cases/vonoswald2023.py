@@ -164,6 +164,12 @@ CASES = {
         {**TRAINED, "tasks": 400}, scaled(_common, "best_step_size", 1.2), traced=False
     ),
     "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale, traced=False),
+    "vonoswald2023/larger-inputs": Case(
+        {**TRAINED, "scales": [1.0, 1.5], "lengths": [1.0, 2.0]},
+        scaled(_common, "best_step_size", 1.15),
+        (without_one_scale,),
+        traced=False,
+    ),
     "vonoswald2023/named": Case(
         {
             **ASKED,

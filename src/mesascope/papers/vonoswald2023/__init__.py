@@ -3,8 +3,9 @@
 from ._constructions import CLAIMS as _CONSTRUCTIONS
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._interleaved import CLAIMS as _INTERLEAVED
+from ._larger_inputs import CLAIMS as _LARGER_INPUTS
 from ._looped import CLAIMS as _LOOPED
 from ._named import CLAIMS as _NAMED
 from ._one_layer import CLAIMS as _ONE_LAYER
 
-CLAIMS = (*_CONSTRUCTIONS, *_ONE_LAYER, *_NAMED, *_LOOPED, *_INTERLEAVED)
+CLAIMS = (*_CONSTRUCTIONS, *_ONE_LAYER, *_LARGER_INPUTS, *_NAMED, *_LOOPED, *_INTERLEAVED)

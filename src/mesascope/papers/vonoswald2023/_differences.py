@@ -2,7 +2,7 @@
 
 from .._claim import Difference
 
-_LAYER = ("trained-loss", "sensitivities", "interpolated-weights", "named")
+_LAYER = ("trained-loss", "sensitivities", "interpolated-weights", "larger-inputs", "named")
 _LOOPED = ("looped-gd-plus-plus",)
 _TRAINED = (*_LAYER, *_LOOPED)
 _INTERLEAVED = ("interleaved-one-step", "interleaved-copying")
@@ -90,6 +90,13 @@ DIFFERENCES = (
         "GD++ tuned by Adam (`train.py:523-579`)",
         "fresh prompts for every seed; best step in closed form, GD++ by a search; relative squared distance, mean cosine",
         _TRAINED,
+    ),
+    Difference(
+        "evaluation",
+        "51 scales of inputs and 46 of targets, other prompts for each (`train.py:442-456`)",
+        "6 of each, the same prompts multiplied",
+        ("larger-inputs",),
+        departure="smaller",
     ),
     Difference(
         "evaluation",

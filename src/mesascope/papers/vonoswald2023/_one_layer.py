@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
+from mesascope.models import PromptModel
 from mesascope.probes import sensitivity_cosine, sensitivity_distance
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import Construction
@@ -22,6 +23,7 @@ from ._common import PAPER, Data, best_loss, best_step, best_step_size, data, qu
 from ._layers import (
     PAPER_SIZES,
     TestedTraining,
+    Training,
     at_the_end,
     fall_of_the_loss,
     loss_above_the_step,
@@ -154,10 +156,9 @@ def _figure(settings: _Sensitivities, losses: Any, cosines: Any, distances: Any)
 
 def _interpolation(settings: _Loss) -> Finding:
     """The loss half way between trained and constructed weights."""
-    models = at_the_end(settings)
-    construction = theory.gradient_descent(settings.dim, [best_step_size(settings)])
-    half_way = [construction_model(_half_way(layer_weights(model), construction)) for model in models]
-    ends, middle = (loss_above_the_step(group, settings) for group in (models, half_way))
+    ends, middle = (
+        loss_above_the_step(group, settings) for group in (at_the_end(settings), interpolated(settings))
+    )
     (trained, trained_interval), (halved, halved_interval) = mean_interval(ends), mean_interval(middle)
     tolerance, falling = settings.tolerance, fall_of_the_loss(settings)
     parts = {
@@ -177,6 +178,13 @@ def _interpolation(settings: _Loss) -> Finding:
             "meaning": "losses minus that of the best step on the same prompts, in units of the closed form",
         },
     )
+
+
+def interpolated(settings: Training) -> list[PromptModel]:
+    """Layers with the mean of trained and constructed weights."""
+    construction = theory.gradient_descent(settings.dim, [best_step_size(settings)])
+    weights = map(layer_weights, at_the_end(settings))
+    return [construction_model(_half_way(one, construction)) for one in weights]
 
 
 def _half_way(trained: Construction, construction: Construction) -> Construction:
