@@ -1,6 +1,7 @@
 """How the claims of giannou2024 are tested."""
 
-from mesascope.papers import giannou2024 as paper
+from mesascope.papers.giannou2024 import _linear as paper
+from mesascope.papers.giannou2024 import _logistic, _logistic_layers
 from mesascope.theory import giannou2024 as theory
 
 from . import Case, scaled, writes_more
@@ -16,6 +17,16 @@ def _two_layers_more(patch):
     """The error is small two layers later."""
     right = paper._needed
     patch.setattr(paper, "_needed", lambda left, goal: right(left, goal) + 2)
+
+
+def _regularized_more(patch):
+    """The layers regularize by a billionth more."""
+    right = _logistic_layers.newton_step
+    patch.setattr(
+        _logistic_layers,
+        "newton_step",
+        lambda dim, examples, regularization, *rest: right(dim, examples, regularization * (1 + 1e-9), *rest),
+    )
 
 
 CASES = {
@@ -46,6 +57,12 @@ CASES = {
         {"dim": 3, "layers": 12, "conditions": [2, 32]},
         scaled(paper, "_with_condition", 0.999),
         (_one_layer_too_many,),
+        traced=False,
+    ),
+    "giannou2024/logistic-newton": Case(
+        {"cases": [[2, 10]], "prompts": 3},
+        _regularized_more,
+        (scaled(_logistic, "_newton", 1 + 1e-10), scaled(_logistic, "_minimizer", 1 + 1e-10)),
         traced=False,
     ),
 }

@@ -1,4 +1,4 @@
-"""Giannou et al. 2024, How Well Can Transformers Emulate In-Context Newton's Method?: its claims and figures."""
+"""Newton's iteration for inverses and least squares in layers of linear attention: exact identities and rates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import Construction
 from mesascope.theory import giannou2024 as theory
 
-from ._claim import Claim, Difference, Finding, Settings, UnsettledError, presets, verdict_if, within
-from ._identity import identity, relative_error
-from ._prompts import construction_stack
-from ._rotations import rotated
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
+from .._identity import identity, relative_error
+from .._prompts import construction_stack
+from .._rotations import rotated
 
 PAPER = "giannou2024"
 
@@ -326,31 +326,3 @@ CLAIMS = (
             largest κ: 2¹⁵ · 2·10⁻¹⁶ = 7·10⁻¹², of which three times are allowed. The numbers of layers must be equal.""",
     ),
 )
-
-DIFFERENCES = (
-    Difference(
-        "model",
-        "two layers with two heads, width 4d; one layer for symmetric A (arXiv v1, Lemma 4.1 and proof of Theorem 4.2)",
-        "two layers with one head, width 4d; one layer with one head, width 3d, for every A",
-        ("newton-step", "newton-step-in-one-layer"),
-    ),
-    Difference(
-        "model",
-        "3 + T layers with two heads, width 4d + 3 (arXiv v1, Theorem 4.2)",
-        "k + 2 layers with one head, width 3d + 1, and d tokens of workspace",
-        ("least-squares",),
-    ),
-    Difference(
-        "model",
-        "start αAᵀ with α < 2/λ_max(AᵀA), in regression ε AᵀA (arXiv v1, section 3.2.1, Theorem 4.2)",
-        "Aᵀ/(‖A‖₁‖A‖_∞), in regression αI, and I/λ_max for the rates",
-    ),
-    Difference(
-        "data",
-        "every matrix A, every prompt; descent takes κ(AᵀA) log(1/ε) steps (arXiv v1, section 3.2.1)",
-        "random matrices with d ≤ 20, Gaussian prompts with d ≤ 10; for the rates positive definite A with κ from 2 to 2048, "
-        "on which descent takes κ(A) ln(1/ε) steps",
-    ),
-    Difference("precision", "exact arithmetic", "double precision"),
-)
-"""What differs: constructions without training; the paper's trained models are no part of its claims here."""
