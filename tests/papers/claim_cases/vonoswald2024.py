@@ -1,9 +1,20 @@
 """How the claims of vonoswald2024 are tested."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.vonoswald2024 import _blocks, _copying, _depth, _identities, _layer, _one_layer
+from mesascope.papers.vonoswald2024 import (
+    _blocks,
+    _compressed,
+    _copying,
+    _depth,
+    _identities,
+    _layer,
+    _one_layer,
+    _preconditioned,
+)
 from mesascope.theory import vonoswald2024 as theory
 
 from . import Case, at_rest, with_models, writes_more
@@ -102,6 +113,32 @@ def _changed(patch, where, change):
     patch.setattr(_depth, "mesa_layers", with_models(_depth.mesa_layers, changed))
 
 
+def without_a_block(patch):
+    """The compressed networks have no value of the previous token for the prediction."""
+    right = _compressed.blocks_of
+
+    def without(weights, dim):
+        return right(weights, dim) * np.where(np.arange(9).reshape(3, 3) == 1, 0.0, 1.0)
+
+    patch.setattr(_compressed, "blocks_of", without)
+
+
+def no_better_than_one_layer(patch):
+    """In the place of one layer stand the deep networks."""
+    right = _compressed.linear_layers
+    patch.setattr(_compressed, "linear_layers", lambda settings, layers: right(settings, settings.layers))
+
+
+def other_contexts(patch):
+    """Inputs are preconditioned by the contexts of other sequences."""
+    right = _preconditioned._preconditioned
+
+    def exchanged(problems, ridge):
+        return right(replace(problems, x=problems.x[::-1]), ridge)
+
+    patch.setattr(_preconditioned, "_preconditioned", exchanged)
+
+
 def exchanged_positions(patch):
     """The trained networks are asked with the positions of every two neighbours exchanged."""
 
@@ -146,6 +183,17 @@ CASES = {
     "vonoswald2024/mesa-layer-named": Case(
         {**TRAINED, "tasks": 100, "learners": ["least-squares", "ridge"]},
         at_rest(_depth, "fall_of_errors", distorted_queries),
+        traced=False,
+    ),
+    "vonoswald2024/compressed-depth": Case(
+        {**TRAINED, "layers": 2},
+        without_a_block,
+        (at_rest(_compressed, "fall_of_errors", no_better_than_one_layer),),
+        traced=False,
+    ),
+    "vonoswald2024/preconditioned-inputs": Case(
+        {**TRAINED, "layers": 2, "tasks": 1000},
+        at_rest(_preconditioned, "fall_of_errors", other_contexts),
         traced=False,
     ),
     "vonoswald2024/copying": Case(

@@ -1,9 +1,11 @@
 """Von Oswald et al. 2024, Uncovering Mesa-Optimization Algorithms in Transformers: its claims and figures."""
 
+from ._compressed import CLAIMS as _COMPRESSED
 from ._copying import CLAIMS as _COPYING
 from ._depth import CLAIMS as _DEPTH
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._identities import CLAIMS as _IDENTITIES
 from ._one_layer import CLAIMS as _ONE_LAYER
+from ._preconditioned import CLAIMS as _PRECONDITIONED
 
-CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEPTH, *_COPYING)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEPTH, *_COMPRESSED, *_PRECONDITIONED, *_COPYING)

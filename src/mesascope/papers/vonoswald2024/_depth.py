@@ -27,7 +27,7 @@ class _Linear(Training):
 
 
 @shared(_Linear)
-def _linear(settings: _Linear, layers: int) -> dict[int, list[SequenceModel]]:
+def linear_layers(settings: _Linear, layers: int) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one stack of this many layers of linear attention per seed."""
     return trained(partial(_linear_start, settings, layers), settings)
 
@@ -48,7 +48,7 @@ def _mesa_start(dim: int, key: Array) -> SequenceModel:
 
 def _depth(settings: _Depth) -> Finding:
     """Losses of one, several and mesa layers, and their errors by context length."""
-    recorded = {f"{layers} linear": _linear(settings, layers) for layers in settings.layers}
+    recorded = {f"{layers} linear": linear_layers(settings, layers) for layers in settings.layers}
     recorded[_MESA] = mesa_layers(settings)
     curves = {name: errors_of_seeds(models[settings.steps], settings) for name, models in recorded.items()}
     means = {name: mean_interval(found.mean(1)) for name, found in curves.items()}
@@ -110,15 +110,15 @@ def _named(settings: _Asked) -> Finding:
     )
 
 
-class _Trained(_Linear, Tested):
+class Trained(_Linear, Tested):
     pass
 
 
-class _Depth(_Trained):
+class _Depth(Trained):
     layers: tuple[int, ...] = (1, 2, 4)
 
 
-class _Asked(_Trained, IdentifySettings):
+class _Asked(Trained, IdentifySettings):
     tasks: int = 300
     learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")
 

@@ -3,7 +3,8 @@
 from .._claim import Difference
 
 _ONE = ("one-layer", "second-block")
-_DEPTH = ("depth-and-mesa-layer", "mesa-layer-named")
+_PROBED = ("compressed-depth", "preconditioned-inputs")
+_DEPTH = ("depth-and-mesa-layer", "mesa-layer-named", *_PROBED)
 _COPY = ("copying",)
 _RUNS = "`run_construction_experiments.ipynb`"
 
@@ -83,6 +84,18 @@ DIFFERENCES = (
         f"half the squared error, mean over t = 1 … 50 (`src/train.py:15-19`), 256 sequences ({_RUNS}, cell 22)",
         "squared error per coordinate, mean over t = 2 … T − 1, 4000 sequences",
         _DEPTH,
+    ),
+    Difference(
+        "evaluation",
+        "a compressed expression with 0.5 % of the numbers of six layers (arXiv v2; a summary of it)",
+        "multiples of the identity nearest to the blocks, with 1 number in d², nothing trained again",
+        ("compressed-depth",),
+    ),
+    Difference(
+        "evaluation",
+        "probes by depth and context length, in softmax transformers too (arXiv v2; a summary of it)",
+        "ridge probes at the last position, scored on other sequences, in linear layers",
+        ("preconditioned-inputs",),
     ),
     Difference(
         "evaluation",
