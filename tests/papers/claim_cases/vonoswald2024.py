@@ -17,7 +17,7 @@ from mesascope.papers.vonoswald2024 import (
 )
 from mesascope.theory import vonoswald2024 as theory
 
-from . import Case, at_rest, with_models, writes_more
+from . import Case, at_rest, scaled, with_models, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
 TRAINED = {
@@ -123,12 +123,6 @@ def without_a_block(patch):
     patch.setattr(_compressed, "blocks_of", without)
 
 
-def no_better_than_one_layer(patch):
-    """In the place of one layer stand the deep networks."""
-    right = _compressed.linear_layers
-    patch.setattr(_compressed, "linear_layers", lambda settings, layers: right(settings, settings.layers))
-
-
 def other_contexts(patch):
     """Inputs are preconditioned by the contexts of other sequences."""
     right = _preconditioned._preconditioned
@@ -187,8 +181,8 @@ CASES = {
     ),
     "vonoswald2024/compressed-depth": Case(
         {**TRAINED, "layers": 2},
-        without_a_block,
-        (at_rest(_compressed, "fall_of_errors", no_better_than_one_layer),),
+        at_rest(_compressed, "fall_of_errors", without_a_block),
+        (scaled(_compressed, "_share", 0.8),),
         traced=False,
     ),
     "vonoswald2024/preconditioned-inputs": Case(
