@@ -127,8 +127,8 @@ def other_contexts(patch):
     """Inputs are preconditioned by the contexts of other sequences."""
     right = _preconditioned._preconditioned
 
-    def exchanged(problems, ridge):
-        return right(replace(problems, x=problems.x[::-1]), ridge)
+    def exchanged(problems, regularization):
+        return right(replace(problems, x=problems.x[::-1]), regularization)
 
     patch.setattr(_preconditioned, "_preconditioned", exchanged)
 

@@ -84,7 +84,7 @@ def _logistic(settings: _Logistic) -> Finding:
         errors["the minimizer"][case] = relative_error(answers, np.einsum("bi,bi->b", x[:, -1], best))
         start = np.zeros_like(found[:1])
         left[case] = np.linalg.norm(np.concatenate([start, found]) - best, axis=-1).max(1)
-    descents = {case: _descended(settings, *case) for case in settings.cases}
+    descents = [_descended(settings, *case) for case in settings.cases]
     far = {case: distances.tolist() for case, distances in left.items()}
     finding = identities(errors, settings.tolerance, distance_from_the_minimizer=far)
     return replace(finding, figures={"logistic-newton": _figure(left, descents, settings)})
@@ -104,9 +104,9 @@ def _descended(settings: _Logistic, dim: int, examples: int) -> np.ndarray:
     return np.max(far, 0)
 
 
-def _figure(left: dict[str, np.ndarray], descents: dict[Any, np.ndarray], settings: _Logistic) -> Figure:
+def _figure(left: dict[str, np.ndarray], descents: list[np.ndarray], settings: _Logistic) -> Figure:
     traces: list[Any] = []
-    for series, ((case, far), descent) in enumerate(zip(left.items(), descents.values(), strict=True)):
+    for series, ((case, far), descent) in enumerate(zip(left.items(), descents, strict=True)):
         shown = far >= settings.floor
         traces += [
             Points(

@@ -21,11 +21,11 @@ from ._common import PAPER, PAPER_SIZES, data, fall_of_errors
 from ._depth import Trained, linear_layers
 
 
-def _preconditioned(problems: Problems, ridge: float) -> np.ndarray:
+def _preconditioned(problems: Problems, regularization: float) -> np.ndarray:
     """(Σ_{i≤n} x_i x_iᵀ + I/λ)⁻¹ q_n of every problem after n = 0 … N examples, shape (batch, N + 1, d)."""
     x, queries = np.asarray(problems.x, float), np.asarray(problems.queries, float)
     grams = np.cumsum(np.einsum("bni,bnj->bnij", x, x), 1)
-    grams = np.concatenate([np.zeros_like(grams[:, :1]), grams], 1) + np.eye(x.shape[-1]) / ridge
+    grams = np.concatenate([np.zeros_like(grams[:, :1]), grams], 1) + np.eye(x.shape[-1]) / regularization
     return np.asarray(np.linalg.solve(grams, queries[..., None])[..., 0])
 
 
@@ -35,7 +35,7 @@ def _probed(model: SequenceModel, settings: _Probed, seed: int) -> dict[str, Lin
     last = NextToken.last(task.horizon)
     problems = draw_problems(process, last, settings.tasks, named_key(seed, "probed sequences"))
     streams = layer_streams(model, problems)
-    wanted = {"preconditioned input": _preconditioned(problems, settings.ridge), "next token": None}
+    wanted = {"preconditioned input": _preconditioned(problems, settings.regularization), "next token": None}
     return {name: linear_probe(streams, problems, targets) for name, targets in wanted.items()}
 
 
@@ -101,7 +101,7 @@ def _figure(scores: dict[str, np.ndarray], controls: np.ndarray, settings: _Prob
 class _Probed(Trained):
     layers: int = 4
     tasks: int = 3000
-    ridge: float = 1.0
+    regularization: float = 1.0
     selectivity: float = 0.5
 
 
