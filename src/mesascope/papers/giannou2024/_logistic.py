@@ -60,7 +60,8 @@ def _in_layers(settings: _Logistic, x: np.ndarray, labels: np.ndarray) -> tuple[
     # H is at most μ + tr Σ x xᵀ/(4n): Newton's iteration converges from the inverse of that
     bound = settings.regularization + float(np.max(np.sum(x[:, :-1] ** 2, (1, 2)))) / (4 * (pairs - 1))
     step = layers.newton_step(dim, pairs - 1, settings.regularization, 1 / bound, settings.inner)
-    stream, found = layers.logistic_tokens(x, labels), []
+    stream: Any = layers.logistic_tokens(x, labels)
+    found = []
     compiled = eqx.filter_jit(step)
     for _ in range(settings.newton_steps):
         stream = compiled(stream)

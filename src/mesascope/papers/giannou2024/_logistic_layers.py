@@ -37,8 +37,8 @@ class Places(NamedTuple):
     @classmethod
     def of(cls, dim: int) -> Places:
         """Those for inputs of this dimension."""
-        blocks = (slice(k * dim, (k + 1) * dim) for k in range(5))
-        return cls(*blocks, *range(5 * dim, 5 * dim + 6))
+        x, weighted, row, column, unit = (slice(k * dim, (k + 1) * dim) for k in range(5))
+        return cls(x, weighted, row, column, unit, *range(5 * dim, 5 * dim + 6))
 
 
 class GatedLinear(Layer):
