@@ -277,6 +277,13 @@ def test_every_block_on_deriving_a_theorem_runs_and_meets_the_flow(tmp_path, mon
 
 
 @pytest.mark.slow
+def test_every_block_on_counterexamples_runs_and_finds_them(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "mathematics/counterexamples")
+    assert names["found"].check() < 0 and names["below"].check() < 0
+    assert sorted(names["law"].specification()["law"]["samples"][0]) == [0, 3, 3, 4]  # as the text says
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["mathematics/exact-loss", "mathematics/theorems"])
 def test_every_block_of_the_mathematics_runs_and_agrees(page, tmp_path, monkeypatch):
     names = _run_in(tmp_path, monkeypatch, page)

@@ -19,6 +19,7 @@ from .dynamics import InvariantManifold as InvariantManifold
 from .dynamics import Optimizer as Optimizer
 from .dynamics import PhasePoint as PhasePoint
 from .dynamics import conserved_quantities as conserved_quantities
+from .dynamics import counterexample as counterexample
 from .dynamics import critical_point as critical_point
 from .dynamics import critical_points as critical_points
 from .dynamics import descend as descend

@@ -16,8 +16,8 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "formula", "train", "identify
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, formula, train, identify, certify, sweep, runs, report, "
-            "kinds, benchmark, lab, cite; mesascope --help explains them",
+            "mesascope: give a command: reproduce, claims, loss, flow, formula, train, identify, certify, "
+            "counterexample, sweep, runs, report, kinds, benchmark, lab, cite; mesascope --help explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean 'loss'?"),
         (("--verson",), "mesascope: unknown option '--verson'; "),

@@ -8,6 +8,7 @@ import sympy
 from flint import fmpq
 
 import mesascope as ms
+from laurent_loss import independent, laurent_loss
 from mesascope.objectives import loss_polynomial
 from mesascope.theory import zheng2024
 
@@ -198,3 +199,27 @@ def test_refused_processes_and_questions():
     for w_kq, w_pv in (([[0, 0], [1, 0]], [["b", 0]]), ([[0, 0], [1, 0]], [[2, 0]])):
         with pytest.raises(ValueError, match="the loss does not depend on products"):
             ms.formula(process, ms.NextToken(9), w_kq, w_pv).critical_products()
+
+
+ENTRIES = {
+    "every entry": (1, [["k_1", "k_2"], ["k_3", "k_4"]], [["p_1", "p_2"]]),
+    "some entries": (
+        2,
+        [[0, "k_1", 0, 0], [0, 0, "1/2", 0], ["k_2", 0, 0, -1], ["k_3", "k_4", 0, 0]],
+        [["p_1", "p_2", 0, 1], [0, "p_1", "p_3", 0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("entries", ENTRIES)
+@pytest.mark.parametrize(
+    ("values", "normalizer", "rho"), [((2, -1), "t-1", lambda t: t - 1), ((0, 1, -3), "t", lambda t: t)]
+)
+def test_entries_in_symbols_are_the_mean_over_atoms_and_unit_circles(entries, values, normalizer, rho):
+    dim, *tables = ENTRIES[entries]
+    process, task = ms.DiagonalUnitary(ms.Empirical(list(values)), dim), ms.NextToken(4)
+    found = ms.formula(process, task, *tables, normalizer=normalizer)
+    symbols = {str(one): one for one in found.weights}
+    w_kq, w_pv = ([[symbols.get(x, sympy.Rational(x)) for x in row] for row in table] for table in tables)
+    expected = laurent_loss(independent(values, dim), task.horizon, w_kq, w_pv, rho)
+    assert sympy.expand(expected - found.polynomial) == 0

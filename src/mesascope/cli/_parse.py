@@ -15,6 +15,7 @@ from ._benchmark import PARTS, BenchmarkCommand
 from ._certify import Certify
 from ._cite import Cite
 from ._claims import Claims
+from ._counterexample import CounterexampleCommand
 from ._flow import Flow
 from ._formula import FormulaCommand
 from ._identify import Identify
@@ -37,6 +38,7 @@ COMMANDS = {
     "train": Train,
     "identify": Identify,
     "certify": Certify,
+    "counterexample": CounterexampleCommand,
     "sweep": Sweep,
     "runs": Runs,
     "report": Report,

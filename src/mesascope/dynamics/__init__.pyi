@@ -28,6 +28,10 @@ from ._train_many import train_many as train_many
 from ._training import Training as Training
 from ._training_settings import TrainingSettings as TrainingSettings
 from ._training_settings import decade_steps as decade_steps
+from .counterexamples import Counterexample as Counterexample
+from .counterexamples import Searched as Searched
+from .counterexamples import check_counterexample as check_counterexample
+from .counterexamples import counterexample as counterexample
 from .landscape import BLOCKS as BLOCKS
 from .landscape import ConservedQuantities as ConservedQuantities
 from .landscape import CriticalPoint as CriticalPoint

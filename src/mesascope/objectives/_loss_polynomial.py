@@ -344,14 +344,16 @@ def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
             return known[key]
 
         return joint
-    terms = law.product_terms(dim)
+    terms = [
+        (_rational(probability), [list(map(_rational, line)) for line in lines])
+        for probability, lines in law.product_terms(dim)
+    ]
 
     def mixed(orders: dict[int, int]) -> fmpq:
         total = fmpq(0)
-        for term in terms:
-            product = _rational(term.probability)
+        for product, lines in terms:
             for n, order in orders.items():
-                product *= _rational(term.moments[n][order])
+                product = product * lines[n][order]
             total += product
         return total
 
