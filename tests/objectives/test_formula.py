@@ -220,6 +220,9 @@ def test_entries_in_symbols_are_the_mean_over_atoms_and_unit_circles(entries, va
     process, task = ms.DiagonalUnitary(ms.Empirical(list(values)), dim), ms.NextToken(4)
     found = ms.formula(process, task, *tables, normalizer=normalizer)
     symbols = {str(one): one for one in found.weights}
-    w_kq, w_pv = ([[symbols.get(x, sympy.Rational(x)) for x in row] for row in table] for table in tables)
+    w_kq, w_pv = (
+        [[symbols[x] if x in symbols else sympy.Rational(x) for x in row] for row in table]
+        for table in tables
+    )
     expected = laurent_loss(independent(values, dim), task.horizon, w_kq, w_pv, rho)
     assert sympy.expand(expected - found.polynomial) == 0
