@@ -230,6 +230,7 @@ def test_every_block_on_a_conjecture_runs_and_refutes_it(tmp_path, monkeypatch):
 def test_every_block_on_a_law_of_your_own_runs_and_meets_the_theorem(tmp_path, monkeypatch):
     names = _run_in(tmp_path, monkeypatch, "tutorials/law-of-your-own")
     assert names["distance"] < 1e-9  # the solver's tolerance
+    assert "(weighted sum over 4 context lengths)" in names["printed"]
     assert Path("triangular.png").stat().st_size > 10_000
 
 

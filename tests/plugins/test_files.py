@@ -10,13 +10,11 @@ from mesascope.models._specified import LayerKind
 from mesascope.specs import (
     SpecError,
     default_plugins,
-    families,
     kind_of_function,
     known_kinds,
     load_plugin,
     set_default_plugins,
 )
-from mesascope.specs._registry import FAMILIES
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
 LAW = '''
@@ -41,16 +39,6 @@ class Law(IdenticalLaw):
         raise NotImplementedError
 '''
 FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
-
-
-@pytest.fixture(autouse=True)
-def known_before():
-    """The registry as it was: a kind of one test is not known to the next."""
-    known_kinds(*families())  # all modules are imported before the registry is copied
-    before = {family: dict(kinds) for family, kinds in FAMILIES.items()}
-    yield
-    FAMILIES.clear()
-    FAMILIES.update(before)
 
 
 def test_paths_of_plugins_are_relative_to_the_specification(tmp_path):

@@ -86,6 +86,33 @@ def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
     assert 0 < low <= ranking["last-times"]["distance"] <= high  # the trained model is another one
 
 
+TRAINING = {
+    "process": {"kind": "sinusoids", "dim": 1},
+    "task": {"kind": "discounted", "horizon": 5, "discount": "1/4"},
+    "model": {"kind": "two-terms", "scale": 0.2},
+    "steps": 20,
+}
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_on_a_task(command, tmp_path):
+    trained = command("train", "--json", "--out", "run", spec=TRAINING)
+    assert trained["steps"] == 20
+    written = json.loads((tmp_path / "run" / "spec.json").read_text())
+    assert written["task"] == TRAINING["task"]
+    # of an identification the task is that of the run
+    asked = {"model": {"kind": "checkpoint", "path": "run"}, "tasks": 80, "learners": ["last-token", "zero"]}
+    assert command("identify", "--json", spec=asked)["spec"]["task"] == TRAINING["task"]
+
+
+@pytest.mark.slow
+def test_models_and_tasks_are_swept_over(command):
+    axes = [{"path": "model.scale", "values": [0.1, 0.3]}, {"path": "task.discount", "values": ["1/2", 1]}]
+    study = {"name": "terms", "kind": "train", "base": TRAINING, "axes": axes}
+    done = command("sweep", "--json", "--store", "store", spec=study)
+    assert (done["done"], done["failed"]) == (4, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "process", [{"kind": "sinusoids"}, {"kind": "orthogonal-ar", "law": "triangular"}], ids=["process", "law"]

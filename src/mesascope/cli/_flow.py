@@ -58,7 +58,7 @@ class Flow(PluginOption):
             more = {"plateaus": found.table() if found else []} if self.plateaus else {}
             print_json({**result.model_dump(), **more})
         else:
-            _print(result, spec.task)
+            _print(result, spec.build_task())
             if found:
                 _print_plateaus(found.table())
         if result.succeeded:

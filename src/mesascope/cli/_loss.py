@@ -40,7 +40,7 @@ class Loss(PluginOption):
             print_json(result.model_dump())
         else:
             console = results()
-            shown = spec.task.loss_text(with_error(result.loss, result.standard_error))
+            shown = spec.build_task().loss_text(with_error(result.loss, result.standard_error))
             if isinstance(result, LossResult):
                 console.print("loss", shown)
                 print_matrices(

@@ -72,7 +72,7 @@ class FewShot(Task):
     def describe(self) -> str:
         """Return e.g. `FewShot(N=20)` or `FewShot(N=20, w_10=1, w_20=1)`."""
         weights = "" if self.weights is None else f", {show_weights(self.weights)}"
-        return f"FewShot(N={self.examples}{weights})"
+        return f"{type(self).__name__}(N={self.examples}{weights})"
 
     def __repr__(self) -> str:
         weights = None if self.weights is None else dict(self.weights)

@@ -102,8 +102,8 @@ class NextToken(Task):
     def describe(self) -> str:
         """Return e.g. `NextToken(T=100)` or `NextToken(T=100, w_99=1)`."""
         if self.weights is None:
-            return f"NextToken(T={self.horizon})"
-        return f"NextToken(T={self.horizon}, {show_weights(self.weights)})"
+            return f"{type(self).__name__}(T={self.horizon})"
+        return f"{type(self).__name__}(T={self.horizon}, {show_weights(self.weights)})"
 
     def __repr__(self) -> str:
         weights = None if self.weights is None else dict(self.weights)

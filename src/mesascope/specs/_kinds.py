@@ -79,8 +79,8 @@ class Component(abc.ABC):
         return f"{type(self).__name__}({', '.join(values)})"
 
     def specification(self) -> dict[str, Any]:
-        """Return its specification as a table: its kind, and its fields except those that are None."""
-        fields = _adapter(type(self)).dump_python(self, mode="json")
+        """Return its specification as a table: its kind, and the fields that are given and are not None."""
+        fields = _adapter(type(self)).dump_python(self, mode="json", include=set(_names(type(self))))
         kind = {"kind": self.kind} if hasattr(self, "kind") else {}
         return kind | {name: value for name, value in fields.items() if value is not None}
 

@@ -72,15 +72,17 @@ class DataSpec(Spec):
     """A process of any kind, and a task on what it draws.
 
     Attributes:
-        plugins: files of Python that declare kinds of laws, processes and the like, read before all else; those that the
-            command names by --plugin are added.
+        plugins: Python files that declare your own kinds of laws, processes and others; files of --plugin are added.
         process: the process that generates the data. It may be left out, or named only, for "diagonal-unitary", whose
             parameters then are `law` and `dim`.
-        law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
+        law: for "diagonal-unitary": the law of the initial token.
+        dim: for "diagonal-unitary": the token dimension.
         horizon: tokens per sequence T ≥ 3, for processes of sequences.
         examples: examples N ≥ 1 before the query, for processes of prompts.
         weights: weight of every context length t = 2 … T − 1, or of every number of examples t = 0 … N: "every", "last",
             a table of the non-zero weights, or a list of all; by default "every" for sequences, "last" for prompts.
+        task: which predictions count, as a kind: "next-token", "few-shot", or a kind of your own derived from
+            them. It gives length and weights, in place of `horizon`, `examples` and `weights`.
     """
 
     plugins: Plugins = Field(default_factory=default_plugins)
@@ -90,6 +92,7 @@ class DataSpec(Spec):
     horizon: Horizon | None = None
     examples: Examples | None = None
     weights: NamedWeights = None
+    task: Annotated[NextToken | FewShot, *one_of("task")] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -108,18 +111,34 @@ class DataSpec(Spec):
                 raise SpecError(
                     f"is a field of '{self.process.kind}'; move it into the table of process", name
                 )
-        kind = self.source.kind
-        prompts = self.source.data == "prompts"
+        self._refuse_length() if self.task is None else self._refuse_task(self.task)
+        with error_path("process"):
+            of_length(self.source, self.shape.length)
+        self.build_task()  # refuses weights that do not fit
+        return self
+
+    def _refuse_length(self) -> None:
+        """Refuse a length of other data."""
+        kind, prompts = self.source.kind, self.source.data == "prompts"
         needed, other = ("examples", "horizon") if prompts else ("horizon", "examples")
         what = "prompts" if prompts else "sequences"
         if getattr(self, other) is not None:
             raise SpecError(f"process '{kind}' draws {what}; give {needed} instead", other)
         if getattr(self, needed) is None:
             raise SpecError(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
-        with error_path("process"):
-            of_length(self.source, self.shape.length)
-        self.task  # noqa: B018 — refuses weights that do not fit
-        return self
+
+    def _refuse_task(self, task: Any) -> None:
+        """Refuse a task of other data, and fields beside it that say the same."""
+        for name in ("horizon", "examples", "weights"):
+            if getattr(self, name) is not None:
+                raise SpecError("is given by task; leave out one of the two", name)
+        prompts = self.source.data == "prompts"
+        base, what = (FewShot, "prompts") if prompts else (NextToken, "sequences")
+        if not isinstance(task, base):
+            raise SpecError(
+                f"process '{self.source.kind}' draws {what}; take '{base.kind}', or a kind derived from {base.__name__}",
+                "task",
+            )
 
     def check_model(self, model: Any, *others: str) -> None:
         """Refuse a model that does not read these data; the error names the kinds that do, and `others`."""
@@ -138,7 +157,14 @@ class DataSpec(Spec):
     @property
     def shape(self) -> Shape:
         """The shape of the data, from which the model is built."""
-        return Shape(self.source.data, self.source.dim, self.horizon or self.examples or 0)
+        return Shape(self.source.data, self.source.dim, self._length)
+
+    @property
+    def _length(self) -> int:
+        """T, or N."""
+        if self.task is None:
+            return self.horizon or self.examples or 0
+        return self.task.horizon if isinstance(self.task, NextToken) else self.task.examples
 
     def build_data(self) -> "tuple[Process, Task]":
         """Return the process and the task.
@@ -152,11 +178,12 @@ class DataSpec(Spec):
                 source.table(self.shape.length)
             if isinstance(source, Pool):
                 source.table  # noqa: B018
-        return of_length(self.source, self.shape.length), self.task
+        return of_length(self.source, self.shape.length), self.build_task()
 
-    @property
-    def task(self) -> "Task":
-        """Which predictions count in the loss."""
+    def build_task(self) -> "Task":
+        """Return which predictions count in the loss."""
+        if self.task is not None:
+            return self.task
         length, weights = self.shape.length, self.weights
         if isinstance(self.source, PromptProcess):
             named: Any = {"every": (1,) * (length + 1), "last": None}

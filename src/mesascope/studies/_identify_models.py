@@ -54,7 +54,7 @@ def path_of_run(value: Any, info: ValidationInfo) -> Path:
     """The path that a specification gives, from its folder.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is not a path.
     """
     if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
         raise SpecError(f"must be the path of a run or of a checkpoint, got {show(value)}")
@@ -164,14 +164,12 @@ class FlowEndSpec(GivenModel):
                 "model",
                 "kind",
             )
-        named = {"every": None, "last": {str((data.horizon or 0) - 1): 1}}
-        weights = named[data.weights] if isinstance(data.weights, str) else data.weights
         solving = {name: getattr(self, name) for name in _OF_THE_FLOW}
         given = {
             "law": data.source.law,
             "dim": data.source.dim,
-            "horizon": data.horizon,
-            "weights": weights,
+            "horizon": data.shape.length,
+            "weights": data.build_task().weights,
             **solving,
         }
         try:
@@ -229,8 +227,12 @@ def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
 
 
 def with_data_of(run: TrainSpec, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a specification, with the data of a run where it gives none; a process replaces law and dim too."""
+    """The fields of a specification, with the data of a run where it gives none."""
+    replaced = {other for name in data for other in _REPLACES.get(name, ())}
     names = [name for name in DataSpec.model_fields if getattr(run, name) is not None]
-    if "process" in data:
-        names = [name for name in names if name not in ("process", "law", "dim")]
-    return {**{name: getattr(run, name) for name in names}, **data}
+    return {**{name: getattr(run, name) for name in names if name not in replaced}, **data}
+
+
+_LENGTH = ("horizon", "examples", "weights")
+_REPLACES = {"process": ("law", "dim"), "task": _LENGTH, **dict.fromkeys(_LENGTH, ("task",))}
+"""Field → fields of the run that it makes void."""

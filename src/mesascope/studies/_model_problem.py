@@ -109,8 +109,8 @@ class ModelProblemSpec(DataSpec):
 
 
 def names_any_model(fields: Any) -> bool:
-    """Whether a file specifies any model: it has a field of a model, or of prompts, which only these have."""
-    return isinstance(fields, Mapping) and not {"model", "examples"}.isdisjoint(fields)
+    """Whether a file specifies any model: it has a field of a model, of prompts, or a task, which only these have."""
+    return isinstance(fields, Mapping) and not {"model", "examples", "task"}.isdisjoint(fields)
 
 
 def _in_double_precision(model: Any) -> Any:

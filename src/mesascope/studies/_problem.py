@@ -58,8 +58,7 @@ class ProblemSpec(Spec):
     """Data, task and normalizer of a population loss.
 
     Attributes:
-        plugins: files of Python that declare kinds of laws, processes and the like, read before all else; those that the
-            command names by --plugin are added.
+        plugins: Python files that declare your own kinds of laws, processes and others; files of --plugin are added.
         process: the process that generates the sequences.
         law: the law of the initial token.
         dim: token dimension d.
@@ -83,7 +82,7 @@ class ProblemSpec(Spec):
     @model_validator(mode="after")
     def _problem_fits(self) -> Self:
         construct(DiagonalUnitary, {"law": self.law, "dim": self.dim})
-        self.task  # noqa: B018 — refuses weights that do not fit
+        self.build_task()  # refuses weights that do not fit
         self.engine.check(self.dim, self.horizon)
         return self
 
@@ -95,11 +94,10 @@ class ProblemSpec(Spec):
         """
         with error_path("law"):
             require_moments(self.law, self.dim)
-        return DiagonalUnitary(self.law, self.dim), self.task
+        return DiagonalUnitary(self.law, self.dim), self.build_task()
 
-    @property
-    def task(self) -> NextToken:
-        """Which predictions count in the loss."""
+    def build_task(self) -> NextToken:
+        """Return which predictions count in the loss."""
         return construct(NextToken, {"horizon": self.horizon, "weights": self.weights})
 
 

@@ -27,6 +27,7 @@ _LENGTHS = ("horizon", "examples")
 _RUN = ("steps", "batch", "seed")
 _DETAILS = ("precision", "held_out", "record_every")
 _UNUSED = (
+    "task",
     "seeds",
     "average",
     "evaluate_every",
@@ -124,7 +125,7 @@ def read_training(table: Mapping[str, Any]) -> TrainSpec:
     """Return the training of a table that a browser sent.
 
     Raises:
-        SpecError: it is none, names a file, or has fields that the page does not use; with the field.
+        SpecError: it is not a specification, names a file, or has fields that the page does not use; with the field.
     """
     for name in _UNUSED:
         if name in table:
