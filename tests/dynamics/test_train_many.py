@@ -12,6 +12,7 @@ from mesascope.core import named_key
 from mesascope.dynamics import Optimizer, Outcome, TrainingSettings, train_many
 from mesascope.dynamics import _train_many as module
 from mesascope.dynamics._train import train_together
+from mesascope.dynamics._training_settings import TrainingKeywords
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 SEEDS = [5, 3, 11]
@@ -169,6 +170,10 @@ def test_a_model_is_not_a_way_to_make_models():
             TypeError, match="make: must be a function from a random key to a model, such as lambda"
         ):
             train_many(make, PROCESS, TASK, SEEDS, **SETTINGS)
+
+
+def test_type_checkers_see_every_setting():
+    assert list(TrainingKeywords.__annotations__) == list(TrainingSettings.model_fields)
 
 
 @pytest.mark.parametrize("function", [train, train_many])

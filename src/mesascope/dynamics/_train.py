@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 import equinox as eqx
 import jax
@@ -24,7 +24,7 @@ from ._parameters import in_state_precision, real_vector, refuse_weights_not_fin
 from ._run_folder import RunFolder, run_facts
 from ._training import Training
 from ._training_log import TrainingLog
-from ._training_settings import TrainingSettings, takes_settings
+from ._training_settings import TrainingKeywords, TrainingSettings, takes_settings
 from ._training_steps import TrainingState, TrainingSteps, advance, advance_together
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -43,7 +43,7 @@ def train(
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[TrainingKeywords],
 ) -> Training[Model]:
     """Minimize the expected loss on new samples at every step.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from mesascope.objectives import Task
 
 from ._train import check_run, run_training, train_together
 from ._training import Training
-from ._training_settings import TrainingSettings, takes_settings
+from ._training_settings import TrainingKeywords, TrainingSettings, takes_settings
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -33,7 +33,7 @@ def train_many(
     checkpoint: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, Progress], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[TrainingKeywords],
 ) -> list[Training[Model]]:
     """Train one model per seed.
 

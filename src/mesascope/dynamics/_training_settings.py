@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from itertools import count
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationError
 
@@ -66,12 +66,13 @@ class TrainingSettings(Spec):
         held_out: samples for evaluations, at least 2; the same ones at every evaluation.
         record_every: steps between records of the loss; a last record closes the run.
         evaluate_every: steps between evaluations on held-out samples; without it only at the end.
-        checkpoint_every: steps between checkpoints that stay; without it and the next only at the end and by time.
+        checkpoint_every: steps between checkpoints that stay. Without it and without `checkpoints_per_decade`, checkpoints
+            are those of `checkpoint_minutes`, and one at the end.
         checkpoints_per_decade: checkpoints that stay for every factor of ten in the number of steps, after 0 and
             round(10^(k/n)) steps, k = 0, 1, 2, …; for `identify_along`, which follows fast beginnings and slow ends. A run
             that is resumed with it has those after its last checkpoint only.
-        checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
-            next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
+        checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer: a killed run loses at most this
+            much. The next checkpoint replaces this one. A large number, such as 1e9, switches it off.
     """
 
     optimizer: AnyOptimizer = Optimizer()
@@ -127,6 +128,22 @@ class TrainingSettings(Spec):
     def is_due(self, every: int | None, taken: int) -> bool:
         """Whether something that is done every `every` steps is due after `taken` steps."""
         return every is not None and taken % every == 0
+
+
+class TrainingKeywords(TypedDict, total=False):
+    """The fields of `TrainingSettings` as keywords of a function, for type checkers; None stands for a default."""
+
+    optimizer: Optimizer | optax.GradientTransformation | None
+    steps: int | None
+    batch: int | None
+    precision: Literal["float32", "float64", "bfloat16"] | None
+    average: Number | str | None
+    held_out: int | None
+    record_every: int | None
+    evaluate_every: int | None
+    checkpoint_every: int | None
+    checkpoints_per_decade: int | None
+    checkpoint_minutes: Number | str | None
 
 
 def decade_steps(per_decade: int) -> Iterator[int]:

@@ -89,7 +89,7 @@ def _recorded(
     task: Any,
     seeds: list[int],
     recorded: Sequence[int],
-    kept: dict[str, int],
+    kept: dict[str, Any],
     settings: dict[str, Any],
 ) -> dict[int, list[Model]]:
     work = current_work()
