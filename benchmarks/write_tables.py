@@ -108,6 +108,8 @@ def _file(bench):
 
 
 def _time(seconds):
+    if seconds >= 1000:
+        return f"{seconds:.0f} s"
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
