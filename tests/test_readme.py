@@ -15,7 +15,16 @@ from mesascope.cli import main
 from mesascope.papers import PAPERS, claims
 from mesascope.specs import known_kinds
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README, COMMANDS = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/reference/commands.md")
+)
+
+
+def specification(name):
+    """The file of this name on the page of commands, which the README names without showing it."""
+    assert f" {name}" in README
+    return re.search(rf"```toml\n(# {name}\n.*?)```", COMMANDS, re.S).group(1)
 
 
 def test_the_example_runs_and_says_what_the_text_says():
@@ -37,7 +46,7 @@ def test_training_comes_to_the_best_step_of_gradient_descent_in_python_and_from_
     names = {"jax": jax, "ms": ms}
     exec(re.search(r"<!-- training -->\n```python\n(.*?)```", README, re.S).group(1), names)
     best = float(capsys.readouterr().out.splitlines()[-1])
-    (tmp_path / "regression.toml").write_text(re.findall(r"```toml\n(.*?)```", README, re.S)[1])
+    (tmp_path / "regression.toml").write_text(specification("regression.toml"))
     monkeypatch.chdir(tmp_path)
     assert main(["train", "regression.toml", "--json"]) == 0
     trained, from_file = names["training"].loss, json.loads(capsys.readouterr().out)
@@ -55,7 +64,7 @@ def _is_named_as_a_step(names, folder, capsys):
     assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
     assert answer.ranking[0].interval[1] < 0.01
     _prints_what_comes_first(names["training"].model, capsys)
-    question = re.findall(r"```toml\n(.*?)```", README, re.S)[2]
+    question = specification("question.toml")
     (folder / "question.toml").write_text(f"{question}learners = {json.dumps(names['names'])}")
     capsys.readouterr()
     assert main(["identify", "question.toml", "--json"]) == 0
@@ -73,21 +82,11 @@ def _prints_what_comes_first(model, capsys):
 
 
 def test_the_specification_is_one(tmp_path):
-    text = re.search(r"```toml\n(.*?)```", README, re.S).group(1)
-    (tmp_path / "spec.toml").write_text(text)
+    (tmp_path / "spec.toml").write_text(specification("spec.toml"))
     command = [sys.executable, "-m", "mesascope", "flow", str(tmp_path / "spec.toml"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert '"converged": true' in done.stdout
-
-
-def test_the_loss_specification_is_one(tmp_path):
-    text = re.search(r"```json\n(.*?)```", README, re.S).group(1)
-    (tmp_path / "spec.json").write_text(text)
-    command = [sys.executable, "-m", "mesascope", "loss", str(tmp_path / "spec.json"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert '"loss"' in done.stdout
 
 
 def test_numbers_of_learners_and_claims_are_those_of_the_registries():
@@ -96,6 +95,15 @@ def test_numbers_of_learners_and_claims_are_those_of_the_registries():
 
 
 def test_links_and_pictures_exist():
-    root = Path(__file__).parents[1]
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (root / target).exists(), target
+    for target in re.findall(r"\]\((?!http)([^)#]+)[)#]", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_landing_page_leads_to_every_page():
+    """The README leads to it alone."""
+    index = ROOT / "docs" / "index.md"
+    told = re.findall(r"\]\((?!http)([^)#]+)[)#]", index.read_text(encoding="utf-8"))
+    told += [f"{line}.md" for line in re.findall(r"^[a-z]\S+$", index.read_text(encoding="utf-8"), re.M)]
+    led = {path for target in told for path in index.parent.glob(target)}
+    pages = {path for path in index.parent.rglob("*.md") if "_build" not in path.parts} - {index}
+    assert pages - led - {path for path in pages if path.parent.name == "api"} == set()
