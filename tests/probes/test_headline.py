@@ -15,11 +15,11 @@ from mesascope import learners
 from mesascope.learners import FAMILIES, predictions
 from mesascope.probes import Ranked, identify
 from mesascope.probes._candidates import judge
+from mesascope.probes._equivalence import special_case
 from mesascope.probes._evidence import Evidence
 from mesascope.probes._fit import Fitted
 from mesascope.probes._fitters import fitters, with_special_cases
 from mesascope.probes._headline import headline, share
-from mesascope.probes._inquiry import _special_case
 from mesascope.probes._least_squares import Data, End
 from mesascope.specs import known_kinds
 
@@ -115,7 +115,7 @@ def test_every_learner_has_a_family_and_special_cases_that_exist():
     ],
 )
 def test_a_learner_is_a_special_case_where_what_that_fixes_has_its_values(learner, special):
-    assert _special_case(learner) == special
+    assert special_case(learner) == special
 
 
 POOL = ms.TaskPool(PROCESS, tasks=4)

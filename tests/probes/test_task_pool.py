@@ -16,7 +16,7 @@ from mesascope.learners import (
     prompt_examples,
 )
 from mesascope.probes import identify
-from mesascope.probes._inquiry import _may_be_same
+from mesascope.probes._equivalence import may_be_same
 
 PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.5), ms.FewShot(examples=6)
 POOL = ms.TaskPool(PROCESS, tasks=6, seed=1)
@@ -95,7 +95,7 @@ def test_without_noise_the_variance_of_memorizing_says_nothing():
     ],
 )
 def test_memorizing_is_no_learner_without_a_pool(one, other, may):
-    assert _may_be_same(one.fitting, other.fitting) == _may_be_same(other.fitting, one.fitting) == may
+    assert may_be_same(one.fitting, other.fitting) == may_be_same(other.fitting, one.fitting) == may
 
 
 def test_learners_are_given_by_their_ids():

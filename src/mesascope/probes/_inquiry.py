@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import Progress
-from mesascope.learners import Fitting, GradientDescent, Learner, PreconditionedGradientDescent
+from mesascope.learners import GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import task_length
 from mesascope.records import (
     DIVERGENT,
@@ -24,6 +24,7 @@ from mesascope.records import (
 from ._algebra import read_weights
 from ._answers import answers
 from ._candidates import Judgement, judge
+from ._equivalence import fitted_numbers, grouped, special_case
 from ._evidence import Evidence
 from ._fit import Fitted
 from ._fitters import fitters, with_special_cases
@@ -213,15 +214,15 @@ class Inquiry:
             return {name: [] for name in remaining}, None
         ordered = sorted(
             (name for name in self._fitters if name in remaining),
-            key=lambda name: _fitted_numbers(fitted[name].learner),
+            key=lambda name: fitted_numbers(fitted[name].learner),
         )
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._question.everywhere)
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
         kinds = [self._fitters[name].kind.fitting for name in ordered]
-        special = [_special_case(learner) for learner in learners]
-        groups = _same(
+        special = [special_case(learner) for learner in learners]
+        groups = grouped(
             differences,
             determined,
             kinds,
@@ -319,59 +320,6 @@ class Inquiry:
         if not groups:
             return "none"
         return "identified" if len(groups) == 1 and ranking[0].interval[1] <= self._tolerance else "ambiguous"
-
-
-def _same(
-    differences: Differences,
-    determined: Sequence[bool],
-    kinds: Sequence[Fitting],
-    tolerance: float,
-    special: Sequence[int | None],
-) -> dict[int, list[int]]:
-    """Return every candidate in the group of the first with which it coincides; the candidates are sorted by simplicity.
-
-    A candidate that was fitted as its special case is in the group of that: it adds nothing.
-
-    Candidates that the data do not determine are in groups of their own, since equality of the fits is accidental.
-    """
-    groups: dict[int, list[int]] = {}
-    for place, is_determined in enumerate(determined):
-        same = (
-            first
-            for first in groups
-            if special[place] in (first, *groups[first])
-            or (_may_be_same(kinds[first], kinds[place]) and differences.coincide(first, place, tolerance))
-        )
-        first = next(same, None) if is_determined else None
-        if first is None:
-            groups[place] = []
-        else:
-            groups[first].append(place)
-    return groups
-
-
-def _special_case(learner: Learner) -> str | None:
-    """Return the id of the special case that a learner is with its hyperparameters, such as ridge regression."""
-    extends = type(learner).fitting.extends
-    values = learner.hyperparameters
-    if extends is None or not extends[1]:  # nothing fixed: it has more numbers than its special case
-        return None
-    is_special = all(np.all(np.asarray(values[name]) == value) for name, value in extends[1])
-    return extends[0] if is_special else None
-
-
-def _fitted_numbers(learner: Learner) -> int:
-    """Return how many real numbers were fitted: of equivalent learners the one with the fewest is the simplest."""
-    values = plain_hyperparameters(learner).values()
-    return sum(np.size(value) for value in values if not isinstance(value, int))
-
-
-def _may_be_same(one: Fitting, other: Fitting) -> bool:
-    """Return whether equal answers make two learners the same: not if one has the tasks of a pool only, the other none of them.
-
-    Where a pool is so large that these agree, it does not tell which of the two a model does.
-    """
-    return not any(a.memorizes and not b.of_process for a, b in ((one, other), (other, one)))
 
 
 class _Found(NamedTuple):
