@@ -71,6 +71,16 @@ def test_unknown_options_are_compared_with_all_options(run, capsys, command):
     assert set(re.findall(r"--[a-z-]+", message.partition("; use ")[2])) == listed
 
 
+@pytest.mark.parametrize("command", [("lab",), ("runs", "list"), ()])
+def test_help_fits_the_terminal(capsys, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "90")
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    words = [line for line in lines if " " in line.strip()]  # the names of all commands are one word
+    assert words and max(map(len, words)) <= 90
+
+
 LONG = "x" * 5000  # more than a file may be called
 
 

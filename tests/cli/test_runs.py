@@ -343,7 +343,7 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         (("lst",), "unknown command 'lst'; did you mean 'list'?"),
         (("--json",), "unknown option '--json'; options come after the command"),
         (("list",), "Missing from mesascope runs list: --store DIR|URL; see mesascope runs list --help"),
-        (("list", "--store", "none"), "none is no store of runs"),
+        (("list", "--store", "none"), "none is not a store of runs"),
         (("list", "--store", "STORE", "--lmit", "3"), "unknown option '--lmit'; did you mean '--limit'?"),
         (("list", "--store", "STORE", "--limit", "0"), "--limit is 0; give a number from 1"),
         (("list", "sate=done", "--store", "STORE"), "filter 'sate=done': filter by one of status, study"),

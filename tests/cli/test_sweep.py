@@ -161,7 +161,7 @@ def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
         ("1", ("--workers", "2"), "workers are not started for scheduler 'in-process'"),
         ("1", ("--retries", "-1"), "retries must not be negative, got -1"),
         ("1", ("--watch", "--json"), "--json prints once and --watch repeatedly"),
-        ("1", ("--status",), "is no store of runs"),
+        ("1", ("--status",), "is not a store of runs"),
     ],
 )
 def test_bad_input_is_one_line(run, study, tmp_path, values, options, message):

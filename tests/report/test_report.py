@@ -233,7 +233,7 @@ def test_folders_of_presets_are_found(tmp_path, report):
 
 
 def test_a_folder_named_claims_may_hold_several_papers(tmp_path, report):
-    """As `reproduce --all` leaves them; `results` is no run for having such a folder."""
+    """As `reproduce --all` leaves them; `results` is not a run for having such a folder."""
     stored.run_directory(tmp_path / "results" / "claims" / "small", stored.claim())
     stored.run_directory(
         tmp_path / "results" / "huang2024" / "small", stored.claim("huang2024/stages", source="huang2024")
@@ -307,11 +307,11 @@ def test_damaged_records_are_named_and_the_others_shown(tmp_path, report):
         (("zheng2024",), {}, "no records of zheng2024 in .*; run `mesascope reproduce zheng2024` first"),
         (("study-1",), {}, "no file, paper or claim 'study-1'; studies and runs need --store"),
         (("empty",), {}, "empty holds no records; name a folder of"),
-        (("other.txt",), {}, "other.txt is no record of mesascope"),
+        (("other.txt",), {}, "other.txt is not a record of mesascope"),
         (("a study",), {"store": "store"}, "no file, paper, study or run 'a study'"),
         (("abcdef",), {"store": "store"}, "no file, paper, study or run 'abcdef'"),
-        (("zheng2024",), {"store": "missing"}, "missing is no store of runs"),
-        ((), {"store": "missing"}, "missing is no store of runs"),
+        (("zheng2024",), {"store": "missing"}, "missing is not a store of runs"),
+        ((), {"store": "missing"}, "missing is not a store of runs"),
     ],
 )
 def test_missing_records_are_reported_and_nothing_is_written(tmp_path, monkeypatch, what, options, message):

@@ -26,24 +26,23 @@ _MIN_TOKEN = 8  # characters that cannot be guessed by trying
 class Lab(PluginOption):
     """Open the lab: pages that show what a trained layer becomes, and test a conjecture about a law in seconds.
 
-    The address is printed; only this machine can open it. Its token keeps other users out; it is a new one at every start,
-    unless MESASCOPE_LAB_TOKEN has one. Ctrl-C or SIGTERM ends the lab, with exit status 0.
+    The address is printed; only this machine can open it. A token in the address keeps other users out. It is new at every
+    start, unless MESASCOPE_LAB_TOKEN gives one. Ctrl-C or SIGTERM ends the lab, with exit status 0.
     """
 
     port: int = 8450
     """Port on this machine; 0 takes a free one."""
     records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
-    """More records for the page of claims: folders of `reproduce`, folders of these, stores of runs. Checks run from the page
-    are written to results/lab."""
+    """More records for the page of claims: folders of `reproduce`, folders that contain such folders, stores of runs.
+    Checks that the page runs are written to results/lab."""
     models: Annotated[tuple[str, ...], arg(metavar="SPEC ...", help_behavior_hint="")] = ()
-    """Models of yours for the page of models: specifications as for `mesascope identify`, of a checkpoint or of a function or
-    module in Python."""
+    """Your own models for the page of models: specifications for `mesascope identify` of a checkpoint or a function."""
     no_warm: FlagCreatePairsOff[bool] = False
-    """Compile nothing before it is needed."""
+    """Compile programs only when they are needed, not at the start."""
     no_browser: FlagCreatePairsOff[bool] = False
-    """Print the address only. Otherwise a terminal on a desktop opens it in the browser, too."""
+    """Only print the address, and do not open a browser."""
     no_token: FlagCreatePairsOff[bool] = False
-    """Let every user of this machine in."""
+    """Allow every user of this machine to open the lab."""
 
     def run(self) -> int:
         """Serve until interrupted; return the exit status."""

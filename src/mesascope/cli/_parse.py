@@ -1,11 +1,15 @@
 """From the command line to a command: tyro's parser, with every error on one line."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
+from functools import partial
 from inspect import cleandoc
 from io import StringIO
-from typing import Annotated, Any, Protocol, Union, get_type_hints
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import Annotated, Any, Protocol, TextIO, Union, get_type_hints
 
 import tyro
 from tyro.conf import Positional, subcommand
@@ -87,6 +91,8 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # before the help text of an option
 _LONGEST = 2000  # characters of an error
+_WIDEST = 100  # characters of a line of help
+_BOX = ("╭", "│", "╰", " ", "-", "\x1b")  # how lines begin that are laid out already
 
 
 _INTEGERS = ConstructorRegistry()
@@ -110,6 +116,36 @@ def _integer(given: list[str]) -> int:
     if not re.fullmatch("[+-]?[0-9]+", given[0]):
         raise ValueError(f"{given[0]!r} is not an integer")
     return int(given[0])
+
+
+class _Filled(StringIO):
+    """Standard output for help: lines outside boxes that are wider than the terminal are broken between words."""
+
+    def __init__(self, output: TextIO) -> None:
+        super().__init__()
+        self._output = output
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._output.encoding
+
+    def isatty(self) -> bool:
+        return self._output.isatty()
+
+    def write(self, text: str) -> int:
+        width = min(get_terminal_size().columns, _WIDEST)
+        whole = partial(fill, width=width, break_long_words=False, break_on_hyphens=False)
+        lines = (line if line.startswith(_BOX) else whole(line) for line in text.split("\n"))
+        return self._output.write("\n".join(lines))
+
+    def flush(self) -> None:
+        self._output.flush()
+
+
+def _filled_help(arguments: Sequence[str]) -> AbstractContextManager[Any]:
+    """Break wide lines of help, if that is what these arguments ask for; scripts of shells stay as they are."""
+    asked = not {"-h", "--help"}.isdisjoint(arguments)
+    return redirect_stdout(_Filled(sys.stdout)) if asked and sys.stdout else nullcontext()
 
 
 def parse(arguments: Sequence[str]) -> AnyCommand:
@@ -138,7 +174,8 @@ def _chosen(
     name, *rest = arguments
     if name.startswith("-"):
         if name in ("-h", "--help") or name.startswith("--tyro-"):
-            tyro.cli(_union(commands), prog=program, description=about, args=list(arguments))
+            with _filled_help(arguments):
+                tyro.cli(_union(commands), prog=program, description=about, args=list(arguments))
         raise InputError(
             f"unknown option {name!r}; options come after the command, {program} --help lists them"
         )
@@ -151,8 +188,6 @@ def _chosen(
 
 def _with_fields(command: type[Any], specs: Mapping[str, str]) -> str:
     """The help of a command, with the fields of its SPEC."""
-    from textwrap import fill
-
     from mesascope import studies
     from mesascope.report import tex_to_text
     from mesascope.specs import REQUIRED, field_help
@@ -171,7 +206,7 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
     """One command with its arguments; its plugins are loaded."""
     errors = StringIO()
     try:
-        with redirect_stderr(errors), _INTEGERS:
+        with redirect_stderr(errors), _filled_help(arguments), _INTEGERS:
             command: Any
             command, left = tyro.cli(
                 kind, prog=program, description=about, args=arguments, return_unknown_args=True

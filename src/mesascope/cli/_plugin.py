@@ -11,8 +11,7 @@ class PluginOption:
     """A command that can use kinds of the user's own."""
 
     plugin: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="FILE")] = ()
-    """Python file that declares kinds of your own (laws, processes, layers, learners, …), besides those in the field
-    plugins of SPEC; may be given several times."""
+    """Python file that declares kinds of your own (laws, processes, …), in addition to `plugins` in SPEC."""
 
 
 def forget_plugins(command: object) -> None:

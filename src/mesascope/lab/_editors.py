@@ -106,7 +106,7 @@ def _read_law(text: str) -> Any:
     for one in given:
         name, equals, value = one.partition("=")
         if not equals:
-            raise SpecError(f"{one!r} is no parameter; write e.g. gaussian scale=1")
+            raise SpecError(f"{one!r} is not a parameter; write e.g. gaussian scale=1")
         law[name] = read_number(value)
     return law
 

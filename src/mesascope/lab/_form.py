@@ -38,7 +38,7 @@ class FormField(NamedTuple):
     hint: str
     about: str
     editor: Editor
-    example: Any  # as specification files have it; None where there is none
+    example: Any  # as specification files have it; None if it has no value
     optional: bool
 
     def text(self, form: Form) -> str:

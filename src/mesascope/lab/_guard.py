@@ -72,7 +72,7 @@ class Guard:
         return any(_same(one.strip(), self._cookie) for one in headers.get(b"cookie", "").split(";"))
 
     def _without_token(self, scope: Message) -> tuple[str | None, str]:
-        """The token in the address of a page, None where there is none, and the query without it."""
+        """The token in the address of a page (None without one), and the query without it."""
         parts = scope.get("query_string", b"").decode("latin-1").split("&")
         given = [part for part in parts if part.startswith("token=")]
         if not given or scope["type"] != "http" or scope["path"] not in self._pages:

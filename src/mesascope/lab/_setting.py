@@ -43,7 +43,7 @@ def read_sent(table: Mapping[str, Any], cls: type[_AnySpec]) -> _AnySpec:
     """Return the specification of a table that a browser sent: files that it names are not read.
 
     Raises:
-        SpecError: it is none, or names a file; with the field.
+        SpecError: it is not a specification, or names a file; with the field.
     """
     if (place := _named_file(table)) is not None:
         raise SpecError("files are not read here, give the samples themselves", *place)

@@ -48,7 +48,7 @@ class Slider(ui.slider):
 
 
 class _Input:
-    """An element that a text is entered into; what the server itself shows in it is no change."""
+    """An element that a text is entered into; what the server itself shows in it is not a change."""
 
     element: Any  # of NiceGUI, with value and error
 

@@ -298,7 +298,9 @@ def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
         case Rule():
             yield from (trace.value,) if trace.axis == axis else ()
         case Histogram():
-            yield from trace.edges if axis == "x" else ()  # an empty bin is no error on a logarithmic axis
+            yield from (
+                trace.edges if axis == "x" else ()
+            )  # an empty bin is not an error on a logarithmic axis
         case Band():
             yield from trace.x if axis == "x" else trace.low
         case Line() | Points():

@@ -62,7 +62,7 @@ def read_json_text(path: str | os.PathLike[str]) -> str:
     """The text of a JSON file of mesascope, which is never large: a file that claims to be would fill the memory.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
         ValueError: it is larger than 512 MiB, or no UTF-8.
     """
     return read_bytes(path, _MAX_TEXT).decode()
@@ -72,14 +72,14 @@ def read_bytes(path: str | os.PathLike[str], most: int = sys.maxsize) -> bytes:
     """The content of a regular file; a named pipe or a device in its place is refused, and not waited for.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
         ValueError: it has more than `most` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
         if found.st_size > most:
             raise ValueError(f"it has {found.st_size} bytes, more than {most}")
         with open(descriptor, "rb", closefd=False) as file:

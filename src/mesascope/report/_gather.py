@@ -53,8 +53,8 @@ def gather(
         index: database of the store's index, if it is not its own.
 
     Raises:
-        RecordError: something is not found, may not be read, or is no record; the message says what, where it was looked for,
-            and the fix.
+        RecordError: something is not found, may not be read, or is not a record; the message says what, where it was looked
+            for, and the fix.
     """
     found = Gathering()
     try:
@@ -117,7 +117,7 @@ def _add_path(found: Gathering, path: Path) -> bool:
         reader = _FILES.get(_format(path))
         if reader is None:
             raise RecordError(
-                f"{path} is no record of mesascope; name a claim's record, a certificate, an identification or a folder "
+                f"{path} is not a record of mesascope; name a claim's record, a certificate, an identification or a folder "
                 "of runs"
             )
         reader(found, path)

@@ -92,7 +92,7 @@ class Gathering:
     def add(
         self, kind: str, name: str, record: Any, figures: Figures = (), *, key: str | None = None, **more: Any
     ) -> None:
-        """Add a record that is no claim.
+        """Add a record that is not a claim.
 
         Args:
             kind: one of `KINDS`.

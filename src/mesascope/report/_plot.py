@@ -30,7 +30,7 @@ def plot(result: Any, name: str | None = None) -> "list[Axes]":
         The axes of its panels, to be changed further.
 
     Raises:
-        TypeError: nothing is known of how to draw it.
+        TypeError: objects of this type have no figure.
         ValueError: it holds no figure, or none of this name.
     """
     import matplotlib.pyplot as plt

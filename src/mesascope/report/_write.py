@@ -70,7 +70,7 @@ def write_report(
         What was written, and what could not be read.
 
     Raises:
-        RecordError: something is not found, is no record, or cannot be written.
+        RecordError: something is not found, is not a record, or cannot be written.
     """
     with extra("lab"):
         from .page import page, without_undrawable

@@ -88,7 +88,7 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     """Prove everything that a certificate states again, from the loss alone, and return it.
 
     Raises:
-        RecordError: it is no certificate, or one of its lines is not proved; the message names the line.
+        RecordError: it is not a certificate, or one of its lines is not proved; the message names the line.
     """
     from mesascope.dynamics.certificates import NotProvedError, prove_exactly, prove_isolated
 

@@ -26,7 +26,7 @@ class Checkpoints(Mapping[int, Any]):
         spec: the specification of the run.
 
     Raises:
-        CheckpointError: it is no folder of a run, or holds no checkpoint.
+        CheckpointError: it is not a folder of a run, or holds no checkpoint.
         SpecError: its specification cannot be read.
     """
 

@@ -186,7 +186,7 @@ def test_an_index_that_is_no_file_is_refused(folders, made, damage):
     file = folders.root / "index.sqlite"
     file.touch()
     damage(file)
-    with pytest.raises(RecordError, match="in the place of the index and is no file; move it away"):
+    with pytest.raises(RecordError, match="in the place of the index and is not a file; move it away"):
         open_store(folders.root)
     file.rename(folders.root / "moved")
     with open_store(folders.root) as store:
@@ -203,12 +203,12 @@ def test_verify_finds_garbage_of_attempts_and_studies(folders, made):
     with open_store(folders.root) as store:
         reported = store.verify()
     assert len(reported) == 3, reported
-    for words in ("attempts.jsonl, line 2", "'<img src=x>.json', which is no study", "one.json"):
+    for words in ("attempts.jsonl, line 2", "'<img src=x>.json', which is not a study", "one.json"):
         assert [problem for problem in reported if words in problem]
 
 
 def test_a_store_that_is_no_regular_file_is_refused(tmp_path):
     RunFolders.create(tmp_path / "store")
     _pipe(tmp_path / "store" / "store.json")
-    with pytest.raises(RecordError, match="is no regular file"):
+    with pytest.raises(RecordError, match="is not a regular file"):
         RunFolders(tmp_path / "store")

@@ -202,15 +202,15 @@ def test_a_file_in_place_of_a_run_is_reported(folders, made):
     folder.parent.mkdir(parents=True)
     folder.write_text("no run")
     assert folders.reusable(made.planned(1).id) is None and not folders.is_planned(made.planned(1).id)
-    assert problems(folders) == [f"{folder} is no folder; remove it"]
+    assert problems(folders) == [f"{folder} is not a folder; remove it"]
 
 
 def test_a_store_is_made_once_and_nowhere_else(tmp_path, made):
-    with pytest.raises(RecordError, match="is no store"):
+    with pytest.raises(RecordError, match="is not a store"):
         RunFolders(tmp_path / "none")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
-    with pytest.raises(RecordError, match=r"holds 'thesis.tex' and is no store"):
+    with pytest.raises(RecordError, match=r"holds 'thesis.tex' and is not a store"):
         RunFolders.create(tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
     first = RunFolders.create(tmp_path / "new")

@@ -74,7 +74,7 @@ class RunFolders:
         """Open a store that is there.
 
         Raises:
-            RecordError: the folder is no store, or is damaged.
+            RecordError: the folder is not a store, or is damaged.
         """
         self.root = store_folder(root).absolute()
         self.identity = identity_of(self.root)
@@ -108,7 +108,7 @@ class RunFolders:
         """The folder of a run, whether or not it is there.
 
         Raises:
-            ValueError: `run` is no id.
+            ValueError: `run` is not an id.
             RecordError: it is, or is in, a symbolic link.
         """
         return run_folder(self.root, run)

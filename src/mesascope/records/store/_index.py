@@ -116,7 +116,7 @@ def times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, i
     """Names and times, as they were written.
 
     Raises:
-        DamagedIndexError: a name is not of this form, or a time is no integer: SQLite opens some damaged files.
+        DamagedIndexError: a name is not of this form, or a time is not an integer: SQLite opens some damaged files.
     """
     found, is_name = {}, re.compile(form).fullmatch
     for name, written in connection.execute(chosen):

@@ -63,11 +63,11 @@ def identity_of(folder: Path) -> str:
     """The identity of the store in a folder.
 
     Raises:
-        RecordError: it is no store, or its file is damaged.
+        RecordError: it is not a store, or its file is damaged.
     """
     file = folder / _FILE
     if not exists(file):
-        raise RecordError(f"{folder} is no store of runs; `mesascope sweep` makes one, or check the path")
+        raise RecordError(f"{folder} is not a store of runs; `mesascope sweep` makes one, or check the path")
     return read_sealed(file, _FORMAT, _StoreFile).identity
 
 
@@ -103,14 +103,14 @@ def _refuse_others(folder: Path) -> None:
     """Refuse a folder that holds other things."""
     others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
     if other := min(others, default=""):
-        raise RecordError(f"{folder} holds {other!r} and is no store; name a new or an empty folder")
+        raise RecordError(f"{folder} holds {other!r} and is not a store; name a new or an empty folder")
 
 
 def run_folder(root: Path, run: str) -> Path:
     """The folder of a run, whether or not it is there.
 
     Raises:
-        ValueError: `run` is no id.
+        ValueError: `run` is not an id.
         RecordError: it is, or is in, a symbolic link.
     """
     if not re.fullmatch(RUN_ID, run):

@@ -27,7 +27,7 @@ def _of_runs(folders: RunFolders) -> Iterator[str]:
     known = folders.ids()
     lying = {path.name for path in folders.root.glob("runs/*/*") if not path.name.startswith(".")}
     for name in sorted(lying - set(known)):
-        yield f"{folders.root / 'runs'} holds {name!r}, which is no run in its place; remove it"
+        yield f"{folders.root / 'runs'} holds {name!r}, which is not a run in its place; remove it"
     for run in known:
         try:
             yield from _of_run(folders, run)
@@ -37,7 +37,7 @@ def _of_runs(folders: RunFolders) -> Iterator[str]:
 
 def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
     if not folders.folder(run).is_dir():
-        yield f"{folders.folder(run)} is no folder; remove it"
+        yield f"{folders.folder(run)} is not a folder; remove it"
         return
     there = _files(folders.folder(run))
     if "planned.json" not in there:
@@ -88,7 +88,7 @@ def _of_studies(folders: RunFolders) -> Iterator[str]:
     known = folders.studies()
     lying = {path.name for path in folders.root.glob("studies/*") if not path.name.startswith(".")}
     for name in sorted(lying - {f"{study}.json" for study in known}):
-        yield f"{folders.root / 'studies'} holds {name!r}, which is no study; remove it"
+        yield f"{folders.root / 'studies'} holds {name!r}, which is not a study; remove it"
     for name in known:
         try:
             folders.study(name)

@@ -63,7 +63,7 @@ def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Every value that is no mapping, by its path. A complex number, `{"re": …, "im": …}`, is one value."""
+    """Every value that is not a mapping, by its path. A complex number, `{"re": …, "im": …}`, is one value."""
     return dict(_leaves(value, prefix))
 
 

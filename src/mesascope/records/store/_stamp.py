@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
 
 
 def read_stamp(connection: Connection) -> Stamp | None:
-    """What the index says about itself; None where there is none yet.
+    """What the index says about itself; None if it was never written.
 
     Raises:
         DamagedIndexError: it belongs to no store.
@@ -155,7 +155,9 @@ def make_file(file: Path) -> None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError:
         if file.exists() and not file.is_file():
-            raise RecordError(f"{file} is in the place of the index and is no file; move it away") from None
+            raise RecordError(
+                f"{file} is in the place of the index and is not a file; move it away"
+            ) from None
         return
     except OSError:
         return  # SQLite says why it cannot be

@@ -131,5 +131,5 @@ def _write(folder: Path, line: dict[str, Any]) -> None:
             os.close(descriptor)
     except OSError as error:
         raise RecordError(
-            f"cannot write {folder / ATTEMPTS}: {error.strerror}; make room, or remove it if it is no file"
+            f"cannot write {folder / ATTEMPTS}: {error.strerror}; make room, or remove it if it is not a file"
         ) from error

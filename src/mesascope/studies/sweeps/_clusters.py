@@ -108,7 +108,7 @@ async def _require_answer(address: str) -> None:
 
     Raises:
         OSError: no scheduler answers.
-        ValueError: this is no address.
+        ValueError: this is not an address.
     """
     from distributed.comm.core import connect
     from distributed.security import Security
@@ -224,7 +224,7 @@ def named_gpus(variable: str | None) -> list[str]:
     if variable is None:
         return _listed()
     names = [name.strip() for name in variable.split(",")]
-    # CUDA stops at the first name that is no device
+    # CUDA stops at the first name that is not a device
     stop = next((i for i, name in enumerate(names) if name.lower() in _NO_GPU), len(names))
     return names[:stop]
 

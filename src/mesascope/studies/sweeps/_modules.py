@@ -77,7 +77,7 @@ def importable(search: Sequence[str]) -> Iterator[None]:
 def _finder(folder: str) -> PathEntryFinder:
     if _is_in(folder, _searched) and not any(name in folder for name in _INSTALLED):
         return _find_sources(folder)
-    raise ImportError(f"{folder} is no folder of the study", path=folder)
+    raise ImportError(f"{folder} is not a folder of the study", path=folder)
 
 
 def _forget_finders(folders: tuple[str, ...]) -> None:
