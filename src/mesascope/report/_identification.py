@@ -71,7 +71,7 @@ def identification_figures(record: IdentificationRecord) -> dict[str, Figure]:
         ValueError: the record holds no curves.
     """
     if record.curves is None:
-        raise ValueError("this record holds no curves to draw; make it with them")
+        raise ValueError("this record holds no curves to draw; write it with curves=True")
     return {"by-length": _by_length(record, record.curves), "confusion": _confusion(record, record.curves)}
 
 

@@ -34,7 +34,7 @@ def layer_map(
     """
     rows = [[float(value) for value in row] for row in values]
     if best is not None and len(best) != len(rows):
-        raise ValueError(f"best: {len(best)} marks for {len(rows)} layers; give one a layer, or None")
+        raise ValueError(f"best: {len(best)} marks for {len(rows)} layers; give one for each layer, or None")
     scale: dict[str, Any] = {}
     if floor is not None:
         rows = [[max(floor, value) for value in row] for row in rows]

@@ -187,7 +187,9 @@ def array_figure(data: Any) -> Figure:
         panel = _over_axes(axes, values, _SHOWN.get(name, str(name)))
         panels += [] if panel is None else [panel]
     if not panels:
-        raise ValueError("plot: these arrays hold no number over one or two axes of more than one value")
+        raise ValueError(
+            "plot: no number of these arrays changes along one or two axes; there is nothing to draw"
+        )
     return Figure(title=f"Study {data.attrs.get('study', '')}".strip(), panels=tuple(panels))
 
 
