@@ -160,5 +160,5 @@ def test_weights_are_no_outcome_to_draw():
 
 
 def test_arrays_without_numbers_over_axes_are_refused():
-    with pytest.raises(ValueError, match="no number over one or two axes"):
+    with pytest.raises(ValueError, match="no number of these arrays changes along one or two axes"):
         ms.plot(_study([[1.0]], a=[1], b=[2]))
