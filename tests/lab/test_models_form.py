@@ -112,7 +112,7 @@ def test_the_axis_of_losses_says_what_they_are():
     [
         ({"steps": "-1"}, "steps", "must be at least 1"),
         ({"process.dim": "x"}, "process.dim", "integer"),
-        ({"process.law": "gaussian scale"}, "process.law", "no parameter"),
+        ({"process.law": "gaussian scale"}, "process.law", "not a parameter"),
         ({"process.law": '{"kind": "empirical", "file": "/etc/passwd"}'}, "process.law", "not read here"),
         ({"optimizer.learning_rate": "0"}, "optimizer.learning_rate", "must be"),
         ({"model.layers": "0"}, "model.layers", "must be at least 1"),
