@@ -6,9 +6,12 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from itertools import count
 
 import pytest
+
+from mesascope.studies._identify_function import NamedFunction
 
 QUESTION = {
     "law": "gaussian",
@@ -157,6 +160,10 @@ def test_the_output_of_functions_goes_to_standard_error(spec, module):
             "raise SystemExit('enough')",
             "model: {name}:predict raised SystemExit in {name}.py:4: enough; fix it there",
         ),
+        (
+            "raise type('Own', (BaseException,), {'__str__': lambda self: 1})",
+            "model: {name}:predict raised Own in {name}.py:4: its message cannot be made (TypeError)",
+        ),
     ],
 )
 def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, message):
@@ -250,3 +257,13 @@ def test_a_closed_standard_error(spec, module):
     assert json.loads(done.stdout)["verdict"] == "identified"
     done = as_a_command(["--model", "no.module:here", "--process", path], "2>&-")
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_copies_that_a_function_makes_of_the_process_end():
+    def forks(contexts):
+        copy = os.fork()
+        return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) if copy else contexts
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # JAX has threads, which copies lack
+        assert NamedFunction("module:forks", forks)(0) == 1

@@ -101,6 +101,11 @@ def test_a_path_may_start_at_the_home_folder(tmp_path, monkeypatch):
         (None, r"plugins\[0\]: cannot read .*mine\.py: No such file or directory; check the path"),
         ("1 / 0", r"plugins\[0\]: .*mine\.py:1: ZeroDivisionError: division by zero"),
         ("import sys; sys.exit(0)", r"mine\.py:1: ends the program; remove its call of exit"),
+        ("class Own(BaseException): pass\nraise Own('a')", r"mine\.py:2: Own: a"),
+        (
+            "class Own(Exception): __str__ = None\nraise Own",
+            r"mine\.py:2: Own: its message cannot be made \(TypeError\)",
+        ),
         (LAW.format(name="My law"), r"'My law' is not a name of a kind; use lower-case words joined by -"),
         (LAW.replace('"{name}"', "1"), r"1 is not a name of a kind; write @kind\(\"name\"\) above the class"),
         ("def", r"plugins\[0\]: .*mine\.py:1: SyntaxError"),

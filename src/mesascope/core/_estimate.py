@@ -1,15 +1,15 @@
 """A number with its standard error."""
 
+from functools import partial
 from html import escape
 from statistics import NormalDist
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._arrays import concrete
+from ._arrays import concrete, numbers
 
 
 class Estimate(eqx.Module):
@@ -21,10 +21,13 @@ class Estimate(eqx.Module):
     Attributes:
         value: the estimate; a scalar, or an array of any shape `(...)`.
         standard_error: entries ≥ 0, of the shape of `value` or one number for all entries.
+
+    Raises:
+        TypeError: for something that is not an array of numbers.
     """
 
-    value: Float[Array, "..."] = eqx.field(converter=jnp.asarray)
-    standard_error: Float[Array, "..."] = eqx.field(converter=jnp.asarray, default=0.0)
+    value: Float[Array, "..."] = eqx.field(converter=partial(numbers, "value"))
+    standard_error: Float[Array, "..."] = eqx.field(converter=partial(numbers, "standard_error"), default=0.0)
 
     def __float__(self) -> float:
         return float(self.value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..specs import show
 from ._checks import integer_at_least
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def random_key(key: Any) -> PRNGKeyArray:
     kind = getattr(key, "dtype", None)
     is_raw = kind == np.uint32 and key.ndim > 0  # made by PRNGKey
     if kind is None or not (is_raw or jnp.issubdtype(kind, jax.dtypes.prng_key)):
-        raise TypeError(f"key must be a random key such as jax.random.key(0), got {key!r}")
+        raise TypeError(f"key must be a random key such as jax.random.key(0), got {show(key)}")
     return key
 
 
@@ -63,7 +64,7 @@ def named_key(seed: int, *names: str) -> PRNGKeyArray:
         raise ValueError(f"seed must be below 2**32 = {2**32}, got {seed}")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"named_key names must be strings, got {name!r}; write str(...) around it")
+            raise TypeError(f"named_key names must be strings, got {show(name)}; write str(...) around it")
     key = jax.random.key(seed)
     if names:
         # Each name is preceded by its length: joined alone, ("ab", "c") and ("a", "bc") would be the same

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ..specs import show
+
 _SYMMETRY = 1e-12  # relative: a product such as Q Λ Qᵀ is symmetric up to rounding only
 
 
@@ -23,7 +25,7 @@ def finite_reals(name: str, value: Any) -> np.ndarray:
     except ValueError:  # rows of different lengths
         array = np.array(None)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise TypeError(f"{name} must be an array of real numbers, got {value!r}")
+        raise TypeError(f"{name} must be an array of real numbers, got {show(value)}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, but has an entry that is infinite or nan")
     return array.astype(float)

@@ -18,7 +18,7 @@ from mesascope.records import CheckpointError as CheckpointError
 from mesascope.records import atomic_path, difference, provenance, read_checkpoint, write_checkpoint
 from mesascope.specs import one_line
 
-from ._parameters import in_state_precision, real_vector
+from ._parameters import check_has_weights, in_state_precision, real_vector
 
 Tree = TypeVar("Tree")
 Model = TypeVar("Model", bound=eqx.Module)
@@ -34,10 +34,12 @@ def save_model(path: str | Path, model: eqx.Module, notes: dict[str, Any] | None
 
     Raises:
         ValueError: weights in bfloat16, or in several precisions.
-        TypeError: notes that are not JSON.
+        TypeError: notes that are not JSON, or a model without weights.
         RecordError: the file cannot be written; what was there before is still there.
     """
-    kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))}
+    weights = eqx.filter(model, eqx.is_inexact_array)
+    check_has_weights(weights, model)
+    kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(weights)}
     if not kinds <= {"float32", "complex64"} and not kinds <= {"float64", "complex128"}:
         found = ", ".join(sorted(kinds))
         raise ValueError(
@@ -165,12 +167,15 @@ def export_safetensors(path: str | Path, model: eqx.Module) -> None:
         model: any module.
 
     Raises:
+        TypeError: a model without weights.
         RecordError: the file cannot be written.
     """
     from safetensors.numpy import save
 
+    weights = eqx.filter(model, eqx.is_inexact_array)
+    check_has_weights(weights, model)
     tensors: dict[str, np.ndarray] = {}
-    for where, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array)):
+    for where, leaf in jax.tree_util.tree_leaves_with_path(weights):
         name, array = jax.tree_util.keystr(where).lstrip("."), np.asarray(leaf)
         parts = (
             {f"{name}.real": array.real, f"{name}.imag": array.imag}

@@ -20,6 +20,7 @@ from jax import Array
 
 from mesascope.core import finite_positive
 from mesascope.objectives import Objective
+from mesascope.specs import show
 
 from ._steady_state import Gradient, Rebuild, steepness
 
@@ -192,7 +193,7 @@ def checked_until(until: float | str) -> float:
     if until == "steady-state":
         return math.inf
     if isinstance(until, str):
-        raise ValueError(f"until: {until!r} is unknown; give a flow time or 'steady-state'")
+        raise ValueError(f"until: {show(until)} is unknown; give a flow time or 'steady-state'")
     return float(finite_positive("until", until))
 
 
@@ -203,5 +204,5 @@ def checked_solver(
     if solver is None:
         return usual
     if not isinstance(solver, diffrax.AbstractSolver):
-        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {show(solver)}")
     return solver

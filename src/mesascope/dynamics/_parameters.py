@@ -17,9 +17,22 @@ import numpy as np
 from jax import Array
 
 from mesascope.models import LinearAttention
+from mesascope.specs import show
 
 Model = TypeVar("Model", bound=eqx.Module)
 Tree = TypeVar("Tree")
+
+
+def check_has_weights(weights: Any, model: Any) -> None:
+    """Refuse a model without weights.
+
+    Raises:
+        TypeError: there are none, or all of them are empty.
+    """
+    if not any(leaf.size for leaf in jax.tree.leaves(weights)):
+        raise TypeError(
+            f"model: must be a model with floating-point weights: arrays in the fields of an eqx.Module; got {show(model)}"
+        )
 
 
 def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
@@ -36,11 +49,8 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
         TypeError: for something without weights.
     """
     weights, rest = eqx.partition(model, eqx.is_inexact_array)
+    check_has_weights(weights, model)
     leaves, structure = jax.tree.flatten(weights)
-    if not leaves:
-        raise TypeError(
-            f"model: must be a model with floating-point weights: arrays in the fields of an eqx.Module; got {model!r}"
-        )
     flat = [_numpy_unless_traced(part).reshape(-1) for leaf in leaves for part in _parts(leaf)]
 
     def rebuild(values: Any) -> Model:
@@ -114,14 +124,16 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
         return jax.device_put(np.ones_like(real_vector(model)[0]))
     if isinstance(mask, str):
         if mask != "off-diagonal":
-            raise ValueError(f"mask: {mask!r} is unknown; use 'off-diagonal' or a model of zeros and ones")
+            raise ValueError(
+                f"mask: {show(mask)} is unknown; use 'off-diagonal' or a model of zeros and ones"
+            )
         if not isinstance(model, LinearAttention):
             raise TypeError(f"mask: 'off-diagonal' is for LinearAttention, not {type(model).__name__}")
         block = np.eye(model.dim)
         mask = LinearAttention(np.tile(block, (2, 2)), np.tile(block, (1, 2)), model.normalizer)
     if not isinstance(mask, type(model)):
         raise TypeError(
-            f"mask: must be 'off-diagonal' or a {type(model).__name__} of zeros and ones, got {mask!r}"
+            f"mask: must be 'off-diagonal' or a {type(model).__name__} of zeros and ones, got {show(mask)}"
         )
     given, expected = (jax.tree.leaves(eqx.filter(m, eqx.is_inexact_array)) for m in (mask, model))
     if [np.shape(a) for a in given] != [np.shape(b) for b in expected]:

@@ -15,6 +15,7 @@ from jax import Array
 
 from mesascope.core import Progress, cores, in_this_precision, integer_at_least, named_key
 from mesascope.objectives import Task
+from mesascope.specs import show
 
 from ._train import check_run, run_training, train_together
 from ._training import Training
@@ -92,13 +93,13 @@ def _check_make(make: Any) -> None:
     if not callable(make) or hasattr(make, "predictions"):
         raise TypeError(
             "make: must be a function from a random key to a model, such as lambda key: linear_transformer(5, 2, key=key), "
-            f"got {make!r}"
+            f"got {show(make)}"
         )
 
 
 def _checked_seeds(seeds: Any) -> list[int]:
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
-        raise TypeError(f"seeds: must be a list of them, such as [0, 1, 2] or range(3), got {seeds!r}")
+        raise TypeError(f"seeds: must be a list of them, such as [0, 1, 2] or range(3), got {show(seeds)}")
     numbers = [integer_at_least("seeds", seed, 0) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds: must be distinct, at least one, got {numbers}")

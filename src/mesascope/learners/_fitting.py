@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.specs import register
+from mesascope.specs import register, show
 
 _T = TypeVar("_T", bound=type)
 _SMALLEST = 1e-9  # a fit starts at no smaller number that may not be 0
@@ -107,7 +107,7 @@ class Fitting:
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
-            raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {self.family!r}")
+            raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {show(self.family)}")
 
     @property
     def memorizes(self) -> bool:

@@ -7,6 +7,8 @@ from typing import get_args
 import numpy as np
 from jax import Array
 
+from mesascope.specs import show
+
 from ._kernels import causal_attention, context_attention
 from ._normalizer import Normalizer, normalizer_inverses
 from ._specified import Context
@@ -19,9 +21,9 @@ def check_context(context: object) -> Context:
         ValueError: for anything else.
     """
     for known in get_args(Context):
-        if context == known:
+        if isinstance(context, str) and context == known:
             return known
-    raise ValueError(f"context: {context!r} is unknown; use one of {', '.join(get_args(Context))}")
+    raise ValueError(f"context: {show(context)} is unknown; use one of {', '.join(get_args(Context))}")
 
 
 def attention(values: Array, keys: Array, queries: Array, context: Context) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
-from mesascope.specs import Positive
+from mesascope.specs import Positive, show
 
 from ._arrays import axes, gaussian_array, positive_number, real_array, refuse_stacked
 from ._batch_last_layer import BatchLastLayer
@@ -146,7 +146,9 @@ class DiagonalSelfAttention(BatchLastLayer):
 
 def _checked_blocks(blocks: Any) -> tuple[int, ...]:
     if not isinstance(blocks, tuple | list) or not blocks:
-        raise TypeError(f"blocks: must be the sizes of at least one block, such as (5, 1), got {blocks!r}")
+        raise TypeError(
+            f"blocks: must be the sizes of at least one block, such as (5, 1), got {show(blocks)}"
+        )
     return tuple(integer_at_least(f"blocks[{k}]", size, 1) for k, size in enumerate(blocks))
 
 
@@ -157,6 +159,6 @@ def _checked_pairs(pairs: Any, blocks: int) -> Pairs:
     given = tuple(tuple(pair) for pair in pairs)
     if not given or len(set(given)) != len(given) or not set(given) <= set(known):
         raise ValueError(
-            f"pairs: must be distinct pairs of the {blocks} blocks, at least one, such as ((0, 0),), got {pairs!r}"
+            f"pairs: must be distinct pairs of the {blocks} blocks, at least one, such as ((0, 0),), got {show(pairs)}"
         )
     return given

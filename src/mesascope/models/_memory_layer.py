@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import split_keys
-from mesascope.specs import Positive, Size, of_family, one_of
+from mesascope.specs import Positive, Size, of_family, one_of, show
 
 from ._arrays import axes, positive_number
 from ._batch_last_layer import BatchLastLayer, in_product_type
@@ -194,7 +194,7 @@ class MemoryLayer(BatchLastLayer):
 
 def _checked(name: str, value: Any, known: tuple[Any, ...]) -> Any:
     if value not in known:
-        raise ValueError(f"{name}: {value!r} is unknown; use one of {', '.join(known)}")
+        raise ValueError(f"{name}: {show(value)} is unknown; use one of {', '.join(known)}")
     return value
 
 

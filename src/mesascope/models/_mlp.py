@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import Size
+from mesascope.specs import Size, show
 
 from ._arrays import axes, gaussian_array, positive_number, real_array
 from ._kernels import project
@@ -49,7 +49,7 @@ class MLP(Layer):
         self.biases = tuple(real_array(f"biases[{i}]", b, 1) for i, b in enumerate(biases))
         _check_fit([w.shape for w in self.weights], [b.shape for b in self.biases])
         if activation not in get_args(Activation):
-            raise ValueError(f"activation: {activation!r} is unknown; use one of {', '.join(_FUNCTIONS)}")
+            raise ValueError(f"activation: {show(activation)} is unknown; use one of {', '.join(_FUNCTIONS)}")
         self.activation = activation
 
     @classmethod

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mesascope.specs import show
+
 Normalizer = str | Callable[[np.ndarray], np.ndarray]
 """`"t-1"` (the paper's), `"t"`, `"1"`, or any hashable function of an array of context lengths."""
 
@@ -30,16 +32,16 @@ def check_normalizer(normalizer: Normalizer) -> Normalizer:
             hash(normalizer)
         except TypeError:
             raise TypeError(
-                f"normalizer: {normalizer!r} is not hashable; use a plain function of t"
+                f"normalizer: {show(normalizer)} is not hashable; use a plain function of t"
             ) from None
         return normalizer
     if not isinstance(normalizer, str):
         raise TypeError(
-            f"normalizer: {normalizer!r} is neither a name nor a function of the context length t"
+            f"normalizer: {show(normalizer)} is neither a name nor a function of the context length t"
         )
     if normalizer not in _NAMED:
         raise ValueError(
-            f"normalizer: {normalizer!r} is unknown; use one of {', '.join(_NAMED)} or a function of t"
+            f"normalizer: {show(normalizer)} is unknown; use one of {', '.join(_NAMED)} or a function of t"
         )
     return normalizer
 

@@ -100,8 +100,8 @@ class LastEntry(Readout):
     sign: float = eqx.field(static=True)
 
     def __init__(self, sign: Sign = -1):
-        if sign not in (-1, 1):
-            raise ValueError(f"LastEntry: sign must be -1 or +1, got {sign!r}")
+        if isinstance(sign, bool) or not isinstance(sign, int | float) or sign not in (-1, 1):
+            raise ValueError(f"LastEntry: sign must be -1 or +1, got {show(sign)}")
         self.sign = float(sign)
 
     @property

@@ -8,6 +8,7 @@ import equinox as eqx
 
 from mesascope.core import Estimate
 from mesascope.processes import SymbolProcess, TrainingSet
+from mesascope.specs import show
 
 from ._engine import Objective
 from ._engines import Engine, Enumeration, ExactMoments
@@ -54,5 +55,5 @@ def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) ->
     check_task(process, task)
     chosen = _exact_engine(process) if engine is None else engine
     if not isinstance(chosen, Engine):
-        raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {engine!r}")
+        raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {show(engine)}")
     return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))

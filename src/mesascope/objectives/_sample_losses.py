@@ -22,6 +22,7 @@ from mesascope.models import (
     WithPositions,
 )
 from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
+from mesascope.specs import show
 
 from ._engine import require_moments
 
@@ -41,10 +42,12 @@ def check_task(process: Any, task: Any) -> None:
     """
     if not isinstance(task, Task):
         raise TypeError(
-            f"task: must be a task such as NextToken(horizon=100) or FewShot(examples=20), got {task!r}"
+            f"task: must be a task such as NextToken(horizon=100) or FewShot(examples=20), got {show(task)}"
         )
     if not hasattr(process, "sample"):
-        raise TypeError(f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {process!r}")
+        raise TypeError(
+            f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {show(process)}"
+        )
     prompts = isinstance(process, PromptProcess)
     if prompts == isinstance(task, NextToken):
         drawn = "prompts, not sequences; use FewShot(examples=…)"
@@ -68,7 +71,7 @@ def check_model_reads(model: Any, process: Any) -> None:
     if not hasattr(model, "predictions"):
         raise TypeError(
             "model: must be a model with floating-point weights and with predictions, such as linear_transformer(…) or an "
-            f"eqx.Module of your own, got {model!r}"
+            f"eqx.Module of your own, got {show(model)}"
         )
     reader, source = type(model).__name__, type(process).__name__
     prompts = isinstance(process, PromptProcess)

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from mesascope.specs import nearest
+from mesascope.specs import nearest, show
 
 from ._claim import Claim, Difference
 
@@ -38,12 +38,12 @@ def differences(paper: str) -> tuple[Difference, ...]:
 def _named(wanted: str) -> tuple[Claim, ...]:
     if not isinstance(wanted, str):
         raise TypeError(
-            f"claims are named by strings such as 'zheng2024' or 'zheng2024/theorem-4.1', got {wanted!r}"
+            f"claims are named by strings such as 'zheng2024' or 'zheng2024/theorem-4.1', got {show(wanted)}"
         )
     paper, slash, _ = wanted.partition("/")
     if paper not in PAPERS:
         near = _nearest(paper, PAPERS) or _of_that_name(wanted)
-        raise ValueError(f"paper {paper!r} is unknown{near}; papers: {', '.join(PAPERS)}")
+        raise ValueError(f"paper {show(paper)} is unknown{near}; papers: {', '.join(PAPERS)}")
     found: tuple[Claim, ...] = import_module(f"{__package__}.{paper}").CLAIMS
     if not slash:
         return found
@@ -51,7 +51,7 @@ def _named(wanted: str) -> tuple[Claim, ...]:
     if not matching:
         known = [claim.id for claim in found]
         raise ValueError(
-            f"claim {wanted!r} is unknown{_nearest(wanted, known)}; `mesascope claims {paper}` lists them"
+            f"claim {show(wanted)} is unknown{_nearest(wanted, known)}; `mesascope claims {paper}` lists them"
         )
     return matching
 

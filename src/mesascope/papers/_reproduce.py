@@ -11,6 +11,7 @@ from typing import Literal
 
 from mesascope.core import integer_at_least, require_x64
 from mesascope.records import ClaimRecord, Figure, RunDirectory, fingerprint, html_table
+from mesascope.specs import show
 
 from ._check import Job, check, remove_unfinished
 from ._claim import PRESETS, Claim, Preset
@@ -108,7 +109,7 @@ def reproduce(
             version, or 64-bit mode off.
     """
     if preset not in PRESETS:
-        raise ValueError(f"preset {preset!r} is unknown; use {' or '.join(PRESETS)}")
+        raise ValueError(f"preset {show(preset)} is unknown; use {' or '.join(PRESETS)}")
     chosen = claims(*selection)
     require_x64("reproduce")
     integer_at_least("workers", workers, 1)

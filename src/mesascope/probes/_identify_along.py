@@ -13,6 +13,7 @@ import numpy as np
 from mesascope.core import Progress, integer_at_least, require_x64, shows_progress
 from mesascope.learners import Learner
 from mesascope.objectives import Task
+from mesascope.specs import show
 
 from ._adapter import Interface, as_callable
 from ._along import AlongTraining, Followed
@@ -130,7 +131,7 @@ def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int]
     numbers = None if steps is None else [integer_at_least("steps", step, 0) for step in steps]
     if isinstance(models, str | PathLike):
         raise TypeError(
-            f"models: {str(models)!r} is a path; read the checkpoints of a run by ms.Checkpoints({str(models)!r})"
+            f"models: {show(str(models))} is a path; read the checkpoints of a run by ms.Checkpoints({show(str(models))})"
         )
     if isinstance(models, Mapping):
         keys = [integer_at_least("models: the number of steps", step, 0) for step in models]
@@ -189,8 +190,8 @@ def _given(strategies: Sequence[Learner] | None, process: Any) -> list[Strategy]
     given: object = strategies
     if not isinstance(given, list | tuple) or not all(isinstance(one, Learner) for one in given):
         raise TypeError(
-            f"strategies: must be a list of learners such as [Ridge(0.1)], got {strategies!r}; ids of learners to be fitted go "
-            "to learners"
+            f"strategies: must be a list of learners such as [Ridge(0.1)], got {show(strategies)}; ids of learners "
+            "to be fitted go to learners"
         )
     if not 1 <= len(strategies) <= MOST:
         raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")

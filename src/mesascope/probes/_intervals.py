@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mesascope.specs import show
+
 _RESAMPLES = 1000
 _MAX_LEVEL = 0.99  # five resamples in either tail
 
@@ -72,7 +74,7 @@ def check_level(level: float, tasks: int) -> None:
         ValueError: for a level outside (0, 1), below 0.5 or above 0.99, or fewer than 20 tasks or than one task per tail.
     """
     if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}; write e.g. level=0.95")
+        raise ValueError(f"level must lie strictly between 0 and 1, got {show(level)}; write e.g. level=0.95")
     if level > _MAX_LEVEL:
         raise ValueError(
             f"level must be at most {_MAX_LEVEL}, the limit for {_RESAMPLES} resamples, got {level}; write e.g. level=0.95"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from mesascope.models import Layer, PromptModel, SequenceModel, Stack
+from mesascope.specs import show
 
 from ._costs import costs
 from ._intervals import Measured, check_level, ratio
@@ -195,7 +196,7 @@ def _located(model: Any, which: Which) -> tuple[tuple[Layer, ...], int, int]:
         first, last = map(index, which if isinstance(which, tuple) else (which, which))
     except (TypeError, ValueError):
         raise TypeError(
-            f"which: must be the number of a layer, or a pair (first, last), got {which!r}"
+            f"which: must be the number of a layer, or a pair (first, last), got {show(which)}"
         ) from None
     if not 1 <= first <= last <= len(layers):
         raise ValueError(f"which: must be a layer in 1 … {len(layers)}, or (first, last), got {which}")

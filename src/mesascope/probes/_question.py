@@ -10,7 +10,7 @@ from typing import Any
 from mesascope.core import finite_number, integer_at_least, named_key
 from mesascope.objectives import Task
 from mesascope.records import MAX_PARTS
-from mesascope.specs import unknown
+from mesascope.specs import show, unknown
 
 from ._fitters import fitters, known_learners, learners_for, why_unreadable
 from ._identification import Asked
@@ -84,7 +84,7 @@ class Question:
 def _check_tolerance(tolerance: float) -> None:
     if not 0 < finite_number("tolerance", tolerance) < 1:
         raise ValueError(
-            f"tolerance must lie strictly between 0 and 1, got {tolerance}; write e.g. tolerance=0.01"
+            f"tolerance must lie strictly between 0 and 1, got {show(tolerance)}; write e.g. tolerance=0.01"
         )
 
 
@@ -121,7 +121,7 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
         return list(learners_for(process))
     given: object = learners
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
+        raise ValueError(f"learners: must list at least one id such as 'ridge', got {show(learners)}")
     known = {kind.name: kind for kind in known_learners()}
     for name in learners:
         if not isinstance(name, str):
@@ -129,9 +129,9 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
                 f"learners: must list ids such as 'ridge', got {type(name).__name__}; its id finds it"
             )
         if name in _STRATEGIES:
-            raise ValueError(f"learners: {name!r} is what several learners do; name {_STRATEGIES[name]}")
+            raise ValueError(f"learners: {show(name)} is what several learners do; name {_STRATEGIES[name]}")
         if name not in known:
             raise ValueError(f"learners: {unknown('learner', name, list(known))}")
         if why := why_unreadable(known[name], process):
-            raise ValueError(f"learners: {name!r} {why}; remove it")
+            raise ValueError(f"learners: {show(name)} {why}; remove it")
     return [name for name in known if name in learners]

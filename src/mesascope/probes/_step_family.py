@@ -10,6 +10,7 @@ import numpy as np
 
 from mesascope.core import integer_at_least
 from mesascope.learners import Learner, Newton, Zero
+from mesascope.specs import show
 
 from ._candidates import answers_of
 from ._evidence import Evidence
@@ -72,7 +73,7 @@ def _with_steps(learner: Learner, steps: int) -> Learner:
 def _checked_fitter(name: str) -> Fitter:
     stepping = {kind.name: kind for kind in known_learners() if kind.fitting.integer == "steps"}
     if name not in stepping:
-        raise ValueError(f"name: {name!r} is not a learner with steps; use one of {', '.join(stepping)}")
+        raise ValueError(f"name: {show(name)} is not a learner with steps; use one of {', '.join(stepping)}")
     return Fitter(stepping[name], stepping[name].fitting)
 
 

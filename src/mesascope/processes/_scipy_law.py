@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..core import random_key
-from ..specs import Number, Numbers, Scale, SpecError, kind, show_number, unknown
+from ..specs import Location, Number, Numbers, Scale, SpecError, kind, show_number, unknown
 from ._law import MAX_ORDER, IdenticalLaw, MomentError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ScipyLaw(IdenticalLaw):
 
     distribution: str
     shapes: Numbers | None = None
-    loc: Number = 0
+    loc: Location = 0
     scale: Scale = 1.0
 
     def __post_init__(self) -> None:

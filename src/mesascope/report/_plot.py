@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from mesascope.records import AlongRecord, Figure, IdentificationRecord
+from mesascope.specs import show
 
 from ._along import along_figure
 from ._identification import identification_figures
@@ -39,7 +40,7 @@ def plot(result: Any, name: str | None = None) -> "list[Axes]":
     if not figures:
         raise ValueError(f"plot: this {type(result).__name__} holds no figures")
     if name is not None and name not in figures:
-        raise ValueError(f"plot: there is no figure {name!r}; there are {', '.join(figures)}")
+        raise ValueError(f"plot: there is no figure {show(name)}; there are {', '.join(figures)}")
     figure = figures[next(iter(figures)) if name is None else name]
     with plt.rc_context(RC):
         return draw_panels(figure, plt.figure(dpi=_SCREEN_DPI, layout="constrained"))

@@ -20,6 +20,7 @@ from ._fields import MAX_DIM as MAX_DIM
 from ._fields import Count as Count
 from ._fields import Depth as Depth
 from ._fields import Dim as Dim
+from ._fields import Location as Location
 from ._fields import Matrix as Matrix
 from ._fields import Nonnegative as Nonnegative
 from ._fields import Number as Number
@@ -64,6 +65,7 @@ from ._kinds import one_of as one_of
 from ._kinds import one_of_or as one_of_or
 from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
+from ._plugin_errors import message_of as message_of
 from ._plugin_errors import plugin_error as plugin_error
 from ._plugins import PLUGIN_MODULE as PLUGIN_MODULE
 from ._plugins import Plugins as Plugins

@@ -64,7 +64,9 @@ def number(value: Any) -> Number:
         if not _RATIONAL.fullmatch(text):
             raise SpecError(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of numpy
+    if getattr(value, "shape", None) == () and hasattr(
+        value.dtype, "kind"
+    ):  # a scalar of numpy; no random key
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise SpecTypeError(f"must be a number, got {show(value)}")
@@ -158,7 +160,8 @@ def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
     """Return a list of equally long lists as tuples, with every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise (SpecTypeError if given else SpecError)(f"must be a matrix, a list of rows, got {show(given)}")
+        refuse = SpecError if isinstance(given, list | tuple) else SpecTypeError
+        raise refuse(f"must be a matrix, a list of rows, got {show(given)}")
     for i, row in enumerate(given):
         if not isinstance(row, list | tuple) or not row:
             raise SpecTypeError(f"must be a row of numbers, got {show(row)}", i)
@@ -213,6 +216,8 @@ OpenUnit: TypeAlias = Annotated[Number, PlainValidator(open_unit), PlainSerializ
 """A number greater than 0 and less than 1."""
 Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(in_file_form)]
 """A number greater than 0 whose sixth power fits double precision."""
+Location: TypeAlias = Annotated[Number, PlainValidator(sixth_power_fits), PlainSerializer(in_file_form)]
+"""A number whose sixth power fits double precision."""
 Matrix: TypeAlias = Annotated[
     tuple[tuple[float, ...], ...],
     PlainValidator(lambda value: rows(value, real)),

@@ -35,11 +35,24 @@ def plugin_error(error: BaseException) -> str | None:
         place = f"{frames[last].f_code.co_filename}:{_line(one, frames[last])}"
         if isinstance(one, SystemExit):
             return f"{who} ends the program in {method}, {place}; remove its call of exit"
-        text = one_line(str(one))
+        text = message_of(one)
         return (
             f"{who} raised {type(one).__name__} in {method}, {place}{': ' * bool(text)}{text}; fix it there"
         )
     return None
+
+
+def described(error: BaseException) -> str:
+    """Return the class and the message of an error in one line."""
+    return f"{one_line(type(error).__name__)}: {message_of(error)}"
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an error in one line; of one whose message cannot be made, a text that says so."""
+    try:
+        return one_line(str(error))
+    except Exception as other:
+        return f"its message cannot be made ({type(other).__name__})"
 
 
 def raised_in(file: str, error: BaseException) -> str:

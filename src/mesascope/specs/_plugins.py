@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from ._errors import SpecError, SpecTypeError, error_path, one_line, show, show_text
-from ._plugin_errors import declared_at, raised_in
+from ._plugin_errors import declared_at, described, message_of, raised_in
 from ._registry import LOCK, Kind, recorded_kinds, register
 
 GROUP = "mesascope"
@@ -42,8 +42,9 @@ def load_installed() -> None:
                 point.load()
         except (Exception, SystemExit) as error:
             package = point.dist.name if point.dist else point.value
-            text = f"{type(error).__name__}: {one_line(str(error))}"
-            raise ValueError(f"the installed package {package}: {text}; fix or remove it") from error
+            raise ValueError(
+                f"the installed package {package}: {described(error)}; fix or remove it"
+            ) from error
 
 
 def load_plugin(file: Path) -> list[Kind]:
@@ -92,9 +93,9 @@ def _executed(file: Path, name: str) -> list[Kind]:
             raise ValueError(f"{place}: ends the program; remove its call of exit") from None
         if isinstance(error, ExampleError):
             raise ValueError(str(error)) from None
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) and type(error).__module__ != name:
             raise
-        raise ValueError(f"{place}: {type(error).__name__}: {one_line(str(error))}") from error
+        raise ValueError(f"{place}: {described(error)}") from error
     return [kind for kind in kinds if kind[2].__module__ == name]
 
 
@@ -105,7 +106,7 @@ def _check_examples(kinds: Iterable[Kind]) -> None:
             cls.example()
         except Exception as error:
             raise ExampleError(
-                f"{declared_at(cls)}: no example of the {family} '{name}' can be made: {one_line(str(error))} "
+                f"{declared_at(cls)}: no example of the {family} '{name}' can be made: {message_of(error)} "
                 "(the decorator takes the values of fields that have no default)"
             ) from error
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mesascope.specs import SpecError, one_line
+from mesascope.specs import SpecError, message_of, one_line
 
 if TYPE_CHECKING:
     from mesascope.probes import Interface
@@ -60,12 +60,20 @@ class NamedFunction:
         Raises:
             ValueError: the function raised an exception; names it and its line.
         """
+        process = os.getpid()
         try:
             return self._function(*arrays)
         except MemoryError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if not _is_its_own(error, self.name):
+                raise
             raise ValueError(f"model: {_describe(self.name, error)}") from error
+        finally:
+            if os.getpid() != process:
+                os._exit(
+                    1
+                )  # a copy that the function made by `os.fork` would go on beside the process itself
 
 
 def _imported(name: str) -> Any:
@@ -79,8 +87,16 @@ def _imported(name: str) -> Any:
         if traceback.extract_tb(error.__traceback__)[-1].name == import_callable.__name__:
             raise SpecError(_without_name(error)) from None
         raise SpecError(_describe(name, error)) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not _is_its_own(error, name):
+            raise
         raise SpecError(_describe(name, error)) from error
+
+
+def _is_its_own(error: BaseException, name: str) -> bool:
+    """Whether the code of the user raised it, and not whoever stops the program."""
+    declared = type(error).__module__ == name.partition(":")[0]
+    return isinstance(error, Exception | SystemExit) or declared
 
 
 def _refuse_makers(name: str, found: Any) -> None:
@@ -103,7 +119,7 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
 def _describe(name: str, error: BaseException) -> str:
     """The exception, its line in the file of the module, and the fix."""
     notes = getattr(error, "__notes__", [])  # of `as_callable`: how it was called
-    place, text = _place(name, error), one_line("; ".join([*filter(None, [str(error)]), *notes]))
+    place, text = _place(name, error), one_line("; ".join([*filter(None, [message_of(error)]), *notes]))
     if place is None:
         how = "" if notes else "; it is called as f(contexts) for sequences, as f(x, y) for prompts"
         return f"{name} cannot be called: {text}{how}"

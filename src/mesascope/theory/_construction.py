@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from ..core import finite_number
-from ..specs import Built, Matrix, Number, entries, in_file_form, kind_of_function, number
+from ..specs import Built, Matrix, Number, entries, in_file_form, kind_of_function, number, show
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -43,7 +43,7 @@ def one_per_layer(name: str, values: Any) -> list[float]:
     """
     if np.ndim(values) != 1:
         raise TypeError(
-            f"{name} must be a sequence of one number per layer such as [0.1, 0.1], got {values!r}"
+            f"{name} must be a sequence of one number per layer such as [0.1, 0.1], got {show(values)}"
         )
     numbers = [float(finite_number(f"{name}[{layer}]", value)) for layer, value in enumerate(values)]
     if not numbers:

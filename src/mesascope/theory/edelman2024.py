@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from ..core import finite_positive, integer_at_least
-from ..specs import Number
+from ..specs import Number, show
 
 _MOST = 2**22  # sequences that are enumerated
 STRATEGIES = ("uniform", "unigram", "bigram")
@@ -48,7 +48,7 @@ def probabilities(strategy: str, sequences: np.ndarray, symbols: int, concentrat
         follows = sequences[:, :-1] == sequences[:, -1:]
         numbers = np.stack([(follows & (sequences[:, 1:] == b)).sum(1) for b in range(symbols)], 1)
     else:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
+        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {show(strategy)}")
     return (numbers + alpha) / (numbers.sum(1, keepdims=True) + symbols * alpha)
 
 

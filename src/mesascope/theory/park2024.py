@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import finite_positive, finite_reals, integer_at_least
-from ..specs import Number
+from ..specs import Number, show
 from . import edelman2024
 
 _MOST = 2**22  # sequences that are enumerated
@@ -74,7 +74,7 @@ def probabilities(
     """
     chains, alpha = _chains(matrices), float(finite_positive("concentration", concentration))
     if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
+        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {show(strategy)}")
     sequences, symbols = np.asarray(sequences), chains.shape[-1]
     if strategy in _COUNTS:
         lengths = range(1, sequences.shape[1] + 1)

@@ -134,7 +134,10 @@ class _Search:
 
     def __init__(self, landscape: Landscape, known: Symmetries, seed: int, tolerance: float):
         self._landscape, self._known, self._tolerance = landscape, known, tolerance
-        self._rng, self._size = np.random.default_rng(seed), natural_size(landscape)
+        self._rng, self._size = (
+            np.random.default_rng(integer_at_least("seed", seed, 0)),
+            natural_size(landscape),
+        )
         self._unit = loss_unit(landscape)
         self._generators = symmetric_generators(known)
         heads, dim = landscape.rebuild(landscape.start).heads()[1].shape[:2]

@@ -19,6 +19,7 @@ from mesascope.core import integer_at_least
 from mesascope.models import LinearAttention, LinearAttentionModel, Normalizer
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
+from mesascope.specs import show
 
 from ._landscape import gradients, landscape_of, natural_size
 
@@ -43,8 +44,8 @@ class InvariantManifold:
         Raises:
             ValueError: without directions, or for complex, linearly dependent or differently sized ones.
         """
-        models = list(directions)
-        if not models or any(m.dim != models[0].dim for m in models):
+        models = list(directions) if isinstance(directions, Iterable) else []
+        if not all(isinstance(m, LinearAttention) for m in models) or len({m.dim for m in models}) != 1:
             raise ValueError("directions: give at least one LinearAttention, all of one dim")
         columns = np.stack([_flat(m) for m in models], axis=1)
         lengths = np.linalg.norm(columns, axis=0)
@@ -70,7 +71,7 @@ class InvariantManifold:
         names = tuple(blocks)
         unknown = [name for name in names if name not in BLOCKS]
         if unknown:
-            raise ValueError(f"blocks: {unknown[0]!r} is unknown; choose from {', '.join(BLOCKS)}")
+            raise ValueError(f"blocks: {show(unknown[0])} is unknown; choose from {', '.join(BLOCKS)}")
         matrices = [np.asarray(pattern, float) for pattern in patterns]
         return cls(_with_block(dim, name, matrix) for name in names for matrix in matrices)
 

@@ -17,6 +17,7 @@ import diffrax
 from mesascope.core import Progress, cores, in_this_precision, named_key, shows_progress
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, folder_lock, remove_leftovers
+from mesascope.specs import show
 
 from .._integrate import checked_solver, checked_until
 from .._parameters import Mask
@@ -94,7 +95,9 @@ def phase_diagram(
         RecordError: the folder has rows of another diagram, or cannot be written; InUseError: another process writes there.
     """
     if not callable(make):
-        raise TypeError(f"make: must be a function of a value of each axis and a random key, got {make!r}")
+        raise TypeError(
+            f"make: must be a function of a value of each axis and a random key, got {show(make)}"
+        )
     grid = checked_axes(axes, NAMES)
     limit, solver = checked_until(until), checked_solver(solver, Rodas4())
     how = Solving(engine, limit, mask, solver, rtol, tolerance, max_steps, fraction)

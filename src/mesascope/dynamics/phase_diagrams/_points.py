@@ -18,6 +18,7 @@ from mesascope.core import finite_number, integer_at_least
 from mesascope.models import LinearAttentionModel, normalizer_values
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
+from mesascope.specs import show
 
 from .._parameters import real_vector, refuse_weights_not_finite
 
@@ -47,7 +48,8 @@ def checked_axes(axes: Any, taken: Sequence[str]) -> tuple[PhaseAxis, PhaseAxis]
     """
     if not isinstance(axes, Mapping) or not all(isinstance(name, str) for name in axes):
         raise TypeError(
-            f"axes: must be a mapping from names to values, such as {{'scale': [0.1, 1.0], 'horizon': [10, 20]}}, got {axes!r}"
+            f"axes: must be a mapping from names to values, such as {{'scale': [0.1, 1.0], 'horizon': [10, 20]}}, "
+            f"got {show(axes)}"
         )
     if len(axes) != 2:
         raise ValueError(f"axes: a phase diagram has two, got {len(axes)}: {', '.join(axes) or 'none'}")
@@ -59,9 +61,9 @@ def _axis(name: str, values: Any, taken: Sequence[str]) -> PhaseAxis:
     if not name:
         raise ValueError("axes: a name is empty; name each axis")
     if name in taken:
-        raise ValueError(f"axes: {name!r} is the name of a result; choose another name")
+        raise ValueError(f"axes: {show(name)} is the name of a result; choose another name")
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise TypeError(f"axes: {name} must be a sequence of values, got {values!r}")
+        raise TypeError(f"axes: {name} must be a sequence of values, got {show(values)}")
     given = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if not given:
         raise ValueError(f"axes: {name} has no values; give at least one")
@@ -74,7 +76,7 @@ def _axis(name: str, values: Any, taken: Sequence[str]) -> PhaseAxis:
         coordinates = np.array([label(value) for value in given])
     if len(set(coordinates.tolist())) < len(given):
         twice = next(c for c in coordinates.tolist() if coordinates.tolist().count(c) > 1)
-        raise ValueError(f"axes: {name} has {twice!r} twice; give every value once")
+        raise ValueError(f"axes: {name} has {show(twice)} twice; give every value once")
     return PhaseAxis(name, given, coordinates)
 
 
@@ -160,11 +162,11 @@ def place_of(grid: tuple[PhaseAxis, PhaseAxis], row: int, column: int) -> str:
 
 def _checked(made: Any) -> PhasePoint:
     if not isinstance(made, tuple) or not 3 <= len(made) <= 4:
-        raise TypeError(f"must return (start, process, task) or a PhasePoint, got {made!r}")
+        raise TypeError(f"must return (start, process, task) or a PhasePoint, got {show(made)}")
     point = PhasePoint(*made)
     if not isinstance(point.start, LinearAttentionModel):
         raise TypeError(
-            f"the start must be linear attention, such as LinearAttention.diagonal(3, 0.1, 0.1), got {point.start!r}"
+            f"the start must be linear attention, such as LinearAttention.diagonal(3, 0.1, 0.1), got {show(point.start)}"
         )
     refuse_weights_not_finite(point.start)
     # as arrays of numpy: every look at one of jax's is compiled or dispatched on its own

@@ -63,7 +63,7 @@ def multi_head_linear_attention(
     """
     from mesascope.models import MultiHeadLinearAttention
 
-    return MultiHeadLinearAttention.gaussian(dim, heads, float(scale), key=key, normalizer=normalizer)
+    return MultiHeadLinearAttention.gaussian(dim, heads, scale, key=key, normalizer=normalizer)
 
 
 @model("factored-linear-attention", reads=TOKENS)
@@ -91,7 +91,7 @@ def factored_linear_attention(
     from mesascope.models import FactoredLinearAttention
 
     sizes = {"key_size": key_size, "value_size": value_size}
-    return FactoredLinearAttention.gaussian(dim, heads, float(scale), key=key, normalizer=normalizer, **sizes)
+    return FactoredLinearAttention.gaussian(dim, heads, scale, key=key, normalizer=normalizer, **sizes)
 
 
 @model("linear-transformer", reads=TOKENS, layers=2)

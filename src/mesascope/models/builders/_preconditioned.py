@@ -67,5 +67,5 @@ def preconditioned_linear_transformer(
             each = [PreconditionedLinearAttention(a) for a in start]
             if len(each) != layers or any(one.width != dim + 1 for one in each):
                 raise ValueError(f"must be {layers} matrices of shape ({dim}, {dim}), one for each layer")
-    stack = LinearAttentionStack(each)
+    stack, loops = LinearAttentionStack(each), integer_at_least("loops", loops, 1)
     return PromptModel(StackedPrompt(dim), stack if loops == 1 else Looped(stack, loops), LastEntry(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import PROMPTS, Depth, Positive, Size, SpecError, error_path, one_of
+from mesascope.specs import PROMPTS, Depth, Positive, Size, SpecError, error_path, of_family, one_of
 
 from .._normalizer import Normalizer
 from .._specified import Context
@@ -60,7 +60,7 @@ def prompt_linear_transformer(
         stack = _drawn(dim, layers, heads, scale, key, normalizer, context, rank)
     else:
         with error_path("start"):
-            stack = _constructed(start.build(dim), layers, normalizer, context)
+            stack = _constructed(of_family("construction", start).build(dim), layers, normalizer, context)
     return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mesascope.models import check_normalizer
 from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.specs import show
 
 from .._engine import require_moments
 
@@ -18,6 +19,6 @@ def check_problem(process: DiagonalUnitary, task: NextToken, normalizer: str) ->
     if not isinstance(process, DiagonalUnitary):
         raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
     if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
+        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {show(task)}")
     check_normalizer(normalizer)
     require_moments(process.law, process.dim)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mesascope.core import Progress, finite_positive
 from mesascope.records import RecordError, RunFolders
-from mesascope.specs import Spec
+from mesascope.specs import Spec, show
 
 from .._flow import program_of
 from .._read import read_spec
@@ -169,16 +169,16 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: i
     known = (IN_PROCESS, LOCAL, *QUEUES)
     if scheduler not in known and not scheduler.startswith(("tcp://", "tls://")):
         raise ValueError(
-            f"scheduler {scheduler!r} is unknown; use one of {', '.join(known)}, tcp://HOST:PORT"
+            f"scheduler {show(scheduler)} is unknown; use one of {', '.join(known)}, tcp://HOST:PORT"
         )
     if workers is not None and (scheduler not in known or scheduler == IN_PROCESS):
-        raise ValueError(f"workers are not started for scheduler {scheduler!r}; drop it, or use 'local'")
+        raise ValueError(f"workers are not started for scheduler {show(scheduler)}; drop it, or use 'local'")
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
     if not 1 <= batch <= _MAX_BATCH or batch % 1:
-        raise ValueError(f"batch must be an integer from 1 to {_MAX_BATCH}, got {batch!r}")
+        raise ValueError(f"batch must be an integer from 1 to {_MAX_BATCH}, got {show(batch)}")
 
 
 def _warn_without_locks(folders: RunFolders) -> None:

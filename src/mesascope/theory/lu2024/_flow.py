@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from mesascope.specs import show
+
 
 def checked_times(times: np.ndarray | float) -> np.ndarray:
     """Return times from 0 to infinity as an array."""
     t = np.asarray(times)
     if not np.issubdtype(t.dtype, np.integer) and not np.issubdtype(t.dtype, np.floating):
-        raise TypeError(f"times must be numbers, got {times!r}")
+        raise TypeError(f"times must be numbers, got {show(times)}")
     if not (t >= 0).all():
-        raise ValueError(f"times must be at least 0, got {times!r}")
+        raise ValueError(f"times must be at least 0, got {show(times)}")
     return t.astype(float)
 
 

@@ -8,6 +8,8 @@ from itertools import permutations
 from math import prod
 from typing import Literal, TypeAlias
 
+from mesascope.specs import show
+
 from ...core import exact
 from ...processes import Empirical, Law, MomentError
 from ...specs import Number
@@ -107,7 +109,7 @@ def diagonal_stays_diagonal(law: Law, dim: int, *, mask: MaskName = None) -> Ans
         ValueError: `dim` does not fit the law, or the mask is unknown.
     """
     if mask not in (None, "off-diagonal"):
-        raise ValueError(f"mask: {mask!r} is unknown; use None or 'off-diagonal'")
+        raise ValueError(f"mask: {show(mask)} is unknown; use None or 'off-diagonal'")
     return _judge(law, dim, OFF_DIAGONAL if mask is None else ())
 
 

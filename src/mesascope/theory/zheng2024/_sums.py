@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mesascope.specs import show
+
 from ...core import exact
 from ...processes import NextToken
 from ...specs import Number
@@ -48,9 +50,11 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
         ValueError: an unknown normalizer.
     """
     if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
+        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {show(task)}")
     if normalizer not in ("t-1", "t", "1"):
-        raise ValueError(f"normalizer: {normalizer!r} has no closed form here; use one of 't-1', 't', '1'")
+        raise ValueError(
+            f"normalizer: {show(normalizer)} has no closed form here; use one of 't-1', 't', '1'"
+        )
     return _weight_sums(task, normalizer)
 
 
