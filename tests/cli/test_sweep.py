@@ -159,7 +159,7 @@ def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
         ("1, 1", (), "study.toml: axes[0].values[1]: 1 is given twice"),
         ("1", ("--scheduler", "cloud"), "scheduler 'cloud' is unknown; use one of in-process, local"),
         ("1", ("--workers", "2"), "workers are not started for scheduler 'in-process'"),
-        ("1", ("--retries", "-1"), "retries must not be negative, got -1"),
+        ("1", ("--retries", "-1"), "retries must be at least 0, got -1"),
         ("1", ("--watch", "--json"), "--json prints once and --watch repeatedly"),
         ("1", ("--status",), "is not a store of runs"),
     ],

@@ -186,3 +186,16 @@ def test_a_foreign_netcdf_is_refused(run):
     with pytest.raises(RecordError, match="torn, damaged or no NetCDF4"):
         run.read_data("d")
     assert len(run.problems()) == 1
+
+
+def test_claims_that_may_not_be_listed_are_not_taken_for_none(run, monkeypatch):
+    """As for another user; the superuser, who runs some tests, may list every folder."""
+    run.write_claim(claim())
+    assert run.holds_claims()
+
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)
+    with pytest.raises(PermissionError):
+        run.holds_claims()

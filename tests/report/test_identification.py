@@ -134,6 +134,11 @@ def test_curves_of_another_length_are_refused():
         record(curves={**curves, "lengths": (1, 2, 3, 4)})
     with pytest.raises(ValueError, match="give a square matrix with one row for each of 7 names"):
         record(curves={**curves, "names": NAMES})
+    for field, end in (("errors", "errors: give one curve"), ("distances", "distances: give one curve")):
+        with pytest.raises(ValueError, match=end):
+            record(curves={**curves, field: curves[field][1:]})
+    with pytest.raises(ValueError, match="curves: give those of the model and of every learner"):
+        record(ranking=record().ranking[1:])
 
 
 def rows_of(path):

@@ -130,6 +130,7 @@ def earlier_outcomes(folder: str | Path, preset: Preset) -> dict[str, str]:
 
     Raises:
         RecordError: there is no such folder, or it holds no record of the preset.
+        OSError: a folder in it may not be read.
     """
     root = Path(folder)
     runs = RunDirectory(root / preset), RunDirectory(root)

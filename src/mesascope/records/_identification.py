@@ -155,7 +155,7 @@ class CurvesRecord(BaseModel, frozen=True, extra="forbid"):
         differences: relative squared differences of their predictions, in 0 … 4; a matrix.
     """
 
-    lengths: tuple[int, ...]
+    lengths: Annotated[tuple[int, ...], Field(min_length=1)]
     errors: tuple[CurveRecord, ...]
     distances: tuple[CurveRecord, ...]
     names: tuple[str, ...]
@@ -172,6 +172,12 @@ class CurvesRecord(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(
                 f"differences: give a square matrix with one row for each of {len(self.names)} names"
             )
+        for field, curves, named in (
+            ("errors", self.errors, self.names),
+            ("distances", self.distances, self.names[1:]),
+        ):
+            if sorted(curve.name for curve in curves) != sorted(named):
+                raise ValueError(f"{field}: give one curve for each name")
         return self
 
 
@@ -250,6 +256,13 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     spec: PlainMapping
     provenance: Provenance
     curves: CurvesRecord | None = None
+
+    @model_validator(mode="after")
+    def _curves_are_of_the_ranking(self) -> Self:
+        ranked = sorted(entry.learner for entry in self.ranking)
+        if self.curves is not None and sorted(self.curves.names) != sorted(["model", *ranked]):
+            raise ValueError("curves: give those of the model and of every learner of the ranking")
+        return self
 
 
 def write_identification(path: str | os.PathLike[str], record: IdentificationRecord) -> None:

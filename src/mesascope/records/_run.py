@@ -135,7 +135,13 @@ class RunDirectory:
             OSError: the folder may not be read.
         """
         section = self.path / "claims"
-        return section.is_dir() and any(section.glob("[!.]*/[!.]*.json"))
+        papers = section.iterdir() if section.is_dir() else ()  # glob leaves out what may not be read
+        return any(
+            file.suffix == ".json" and not file.name.startswith(".")
+            for paper in papers
+            if paper.is_dir() and not paper.name.startswith(".")
+            for file in paper.iterdir()
+        )
 
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` lists the others."""

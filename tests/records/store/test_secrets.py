@@ -1,13 +1,16 @@
 """No password of an address is ever shown or stored."""
 
+import errno
 import os
 import traceback
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from mesascope.records import RecordError, RunFolders, open_store, without_passwords
+from mesascope.records.store._urls import plain_errors, sqlite_url
 
 SECRET = "s3cr€t/p@ss word"
 
@@ -123,3 +126,13 @@ def test_folders_with_odd_names_are_stores(tmp_path, monkeypatch):
 )
 def test_passwords_are_hidden_and_nothing_else(text, message):
     assert without_passwords(text) == message
+
+
+@pytest.mark.parametrize(
+    ("said", "code"), [("database or disk is full", errno.ENOSPC), ("disk I/O error", errno.EIO)]
+)
+def test_a_full_disk_under_an_index_is_known_as_one(said, code):
+    """The command line ends with 1 for it, and with 2 for bad input."""
+    with pytest.raises(RecordError, match="make room") as caught, plain_errors(sqlite_url("/a/b")):
+        raise OperationalError("INSERT", None, OSError(said))
+    assert caught.value.__cause__.errno == code

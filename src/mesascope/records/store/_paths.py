@@ -7,8 +7,9 @@ import re
 import secrets
 import shutil
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mesascope.records._files import RecordError, prepare_output, unreadable
 from mesascope.records._folder_lock import folder_lock
@@ -24,7 +25,7 @@ _FILE, _FORMAT = "store.json", "mesascope.store/1"
 class _StoreFile(BaseModel, frozen=True, extra="forbid"):
     """The identity is unique, and stays the same when the folder is moved."""
 
-    identity: str
+    identity: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
 # What is written like the address of a database: scheme:/…, …://…, user:password@…, keywords of libpq.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,7 +124,20 @@ def plain_errors(url: URL) -> Iterator[None]:
         # `from None`: the exception behind it may hold the password, and a traceback would show it.
         if url.get_backend_name() == "sqlite" and not any(sign in said for sign in _NO_DAMAGE):
             raise damaged(url, said) from None
-        raise RecordError(f"index {shown(url)}: {said}; {_remedy(url, said)}") from None
+        raise RecordError(f"index {shown(url)}: {said}; {_remedy(url, said)}") from _disk_error(said)
+
+
+_DISK = {
+    "disk is full": errno.ENOSPC,
+    "No space left": errno.ENOSPC,
+    "disk I/O error": errno.EIO,
+}
+
+
+def _disk_error(said: str) -> OSError | None:
+    """The error of the system behind that of a database, by which callers know a full or failing disk."""
+    code = next((code for sign, code in _DISK.items() if sign in said), None)
+    return None if code is None else OSError(code, os.strerror(code))
 
 
 # Errors of SQLite that say nothing against the file itself.
@@ -149,8 +164,8 @@ def _secrets(url: URL) -> list[str]:
 
 
 def _remedy(url: URL, said: str) -> str:
-    if "disk is full" in said or "No space left" in said or "disk I/O error" in said:
-        return "make room; the runs themselves are whole, and the next command enters them"
+    if _disk_error(said) is not None:
+        return "make room; runs that have ended are whole, and the next command enters them"
     if "locked" in said or "lock timeout" in said:
         return "another process has been writing for a minute; try again"
     if "statement timeout" in said or "not answered" in said:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mesascope.core import Progress, finite_positive
+from mesascope.core import Progress, finite_positive, integer_at_least
 from mesascope.records import RecordError, RunFolders
 from mesascope.specs import Spec, show
 
@@ -167,17 +167,17 @@ def sweep(
 
 def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: int) -> None:
     known = (IN_PROCESS, LOCAL, *QUEUES)
-    if scheduler not in known and not scheduler.startswith(("tcp://", "tls://")):
+    given = scheduler if isinstance(scheduler, str) else ""
+    if given not in known and not given.startswith(("tcp://", "tls://")):
         raise ValueError(
             f"scheduler {show(scheduler)} is unknown; use one of {', '.join(known)}, tcp://HOST:PORT"
         )
     if workers is not None and (scheduler not in known or scheduler == IN_PROCESS):
         raise ValueError(f"workers are not started for scheduler {show(scheduler)}; drop it, or use 'local'")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
-    if retries < 0:
-        raise ValueError(f"retries must not be negative, got {retries}")
-    if not 1 <= batch <= _MAX_BATCH or batch % 1:
+    if workers is not None:
+        integer_at_least("workers", workers, 1)
+    integer_at_least("retries", retries, 0)
+    if not isinstance(batch, int | float) or not 1 <= batch <= _MAX_BATCH or batch % 1:
         raise ValueError(f"batch must be an integer from 1 to {_MAX_BATCH}, got {show(batch)}")
 
 
