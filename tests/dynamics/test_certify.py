@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from mesascope.dynamics import real_vector
 from mesascope.dynamics.certificates import (
     NotProvedError,
-    Question,
+    SequenceQuestion,
     certify,
     certify_near,
     diagonal_places,
@@ -29,7 +29,7 @@ from mesascope.objectives import Enumeration, objective_of
 from mesascope.processes import Constant, DiagonalUnitary, Gaussian, Moments, NextToken, Sparse
 from mesascope.theory.zheng2024 import limit_product
 
-GAUSSIAN = Question(DiagonalUnitary(Gaussian(1), 2), NextToken(10), "t-1")
+GAUSSIAN = SequenceQuestion(DiagonalUnitary(Gaussian(1), 2), NextToken(10), "t-1")
 
 
 def limit(question, signs=None, a=None):
@@ -77,11 +77,11 @@ def test_the_end_of_a_flow_that_no_theorem_names():
 
 
 def test_the_masked_limit_is_proved_with_the_mask_and_no_critical_point_without():
-    masked = Question(DiagonalUnitary(Constant(1), 2), NextToken(10), "t-1", "off-diagonal")
+    masked = SequenceQuestion(DiagonalUnitary(Constant(1), 2), NextToken(10), "t-1", "off-diagonal")
     certificate = certify_near(masked, limit(masked), 30)
     assert certificate.proved.inertia == (11, 0, 1)
     assert certificate.proved.theorem == limit_product(masked.process, masked.task, mask="off-diagonal")
-    free = Question(masked.process, masked.task, "t-1")
+    free = SequenceQuestion(masked.process, masked.task, "t-1")
     point = [Fraction(0)] * 24
     for n, m in zip(*diagonal_places(2), strict=True):
         point[n], point[m] = certificate.proved.theorem, Fraction(1)
@@ -131,7 +131,7 @@ def test_the_irrational_limit_is_where_another_solver_and_another_engine_end():
 def test_every_size_of_the_data_is_proved():
     """Weights of 1e-9 beside curvatures of 1e36, and the reverse."""
     for scale in (Fraction(1, 10**9), 10**9):
-        question = Question(DiagonalUnitary(Gaussian(scale), 2), NextToken(10), "t-1")
+        question = SequenceQuestion(DiagonalUnitary(Gaussian(scale), 2), NextToken(10), "t-1")
         certificate = certify_near(question, limit(question), 40)
         assert certificate.isolated and certificate.proved.inertia == (23, 0, 1)
         assert certificate.proved.theorem == limit_product(question.process, question.task)
@@ -139,7 +139,7 @@ def test_every_size_of_the_data_is_proved():
 
 def test_masked_weights_must_be_zero_in_the_centre():
     """Else the scaling, which multiplies them, is no symmetry of what is left, and the counted zero is none."""
-    masked = Question(DiagonalUnitary(Constant(1), 2), NextToken(10), "t-1", "off-diagonal")
+    masked = SequenceQuestion(DiagonalUnitary(Constant(1), 2), NextToken(10), "t-1", "off-diagonal")
     centre = list(certify_near(masked, limit(masked), 30).centre)
     centre[1] = Fraction(1, 5)
     with pytest.raises(NotProvedError, match="entry 1 is masked and must be 0") as refused:
@@ -155,7 +155,7 @@ def test_masked_weights_must_be_zero_in_the_centre():
 
 def test_weights_that_nothing_depends_on_are_told_and_not_counted():
     """A coordinate that is always 0: the weights that only meet it are free, and no minimum is strict along them."""
-    question = Question(DiagonalUnitary(Sparse(1), 2), NextToken(8), "t-1")
+    question = SequenceQuestion(DiagonalUnitary(Sparse(1), 2), NextToken(8), "t-1")
     proved = prove_exactly(question, diagonal_point(Fraction(1), (1, 1)))
     assert sum(proved.inertia) + proved.unused == 24 and proved.unused == 8
     curvature = question.polynomial.hessian([fmpq(int(x)) for x in diagonal_point(Fraction(1), (1, 1))])
@@ -173,7 +173,7 @@ def test_a_flat_landscape_is_followed_to_its_end():
 
 def test_another_point_than_the_one_asked_about_is_not_certified():
     """The products are those of the theorem, but other weights are far from it."""
-    question = Question(DiagonalUnitary(Sparse(1), 2), NextToken(8), "t-1")
+    question = SequenceQuestion(DiagonalUnitary(Sparse(1), 2), NextToken(8), "t-1")
     near = limit(question)
     assert not certify_near(question, near, 20).isolated
     near[18] = 7.0

@@ -165,5 +165,5 @@ def test_refused(process, task, normalizer, told):
 
 def test_a_vector_of_another_size_is_refused():
     exact = loss_polynomial(DiagonalUnitary(Gaussian(1), 1), NextToken(4))
-    with pytest.raises(ValueError, match="the 6 weights of dim 1, got 5"):
+    with pytest.raises(ValueError, match="the 6 weights, got 5"):
         exact.value([Fraction(0)] * 5)

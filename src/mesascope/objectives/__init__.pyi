@@ -5,12 +5,15 @@ from ._engines import Enumeration as Enumeration
 from ._engines import ExactMoments as ExactMoments
 from ._engines import MonteCarlo as MonteCarlo
 from ._exact import ExactObjective as ExactObjective
-from ._loss_polynomial import LossPolynomial as LossPolynomial
 from ._loss_polynomial import loss_polynomial as loss_polynomial
 from ._many import losses as losses
 from ._many import losses_and_gradients as losses_and_gradients
+from ._polynomial import LossPolynomial as LossPolynomial
 from ._population import objective_of as objective_of
 from ._population import population_loss as population_loss
+from ._prompt_polynomial import PromptLayer as PromptLayer
+from ._prompt_polynomial import prompt_polynomial as prompt_polynomial
+from ._regression import prompt_heads as prompt_heads
 from ._sample_losses import PRECISIONS as PRECISIONS
 from ._sample_losses import Task as Task
 from ._sample_losses import cast as cast

@@ -1,29 +1,25 @@
-r"""The population loss of one linear attention layer as a polynomial with rational coefficients.
+r"""The population loss of one linear attention layer on sequences as a polynomial with rational coefficients.
 
 With $K = W^{KQ}$, $P = W^{PV}$ and $A = P^T P$ (all real)
 
     L = Σ M[i,j; k,l] A_ij K_k K_l − Σ m[p, k] P_p K_k + c,
 
-where k and l are entries of K, p entries of P, i and j columns of P. Every coefficient is a sum over the partitions of the
-slots (see `_counts`) by shared coordinates: the sum over context lengths of w_t/ρ_t² times the number of index tuples that
-survive the average over the spectrum, times a moment of the initial token. These sums and moments are rational numbers, so
-that nothing is rounded. It uses the same counts as the moment plan, but not its contractions or its Möbius inversion:
-here, different blocks always have different coordinates.
-
-Evaluation needs numbers that can be added and multiplied: rational numbers (`fmpq`) give exact values, balls (`arb`)
-enclosures.
+where k and l are entries of K, p entries of P, i and j columns of P; the $A_{ij}$ are intermediate variables. Every
+coefficient is a sum over the partitions of the slots (see `_counts`) by shared coordinates: the sum over context lengths of
+w_t/ρ_t² times the number of index tuples that survive the average over the spectrum, times a moment of the initial token.
+These sums and moments are rational numbers, so that nothing is rounded. It uses the same counts as the moment plan, but not
+its contractions or its Möbius inversion: here, different blocks always have different coordinates.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import fmpq, fmpz_mat
+from flint import fmpq
 
 from mesascope.core import exact
 from mesascope.models import Normalizer
@@ -32,171 +28,11 @@ from mesascope.processes import DiagonalUnitary, Law, NextToken
 from ._counts import STABLE_FROM, Counts, counts
 from ._engine import require_moments
 from ._partitions import Partition
+from ._polynomial import LossPolynomial, Products, Term
 
-Vector = Sequence[Any]
 _LABELS = {"quadratic": 6, "cross": 3}
 _MAX_HORIZON = 100_000  # the number of digits of sums of 1/s grows with the number of terms
 _OFFSETS = {"t-1": 0, "t": 1}
-
-
-class Quartic(NamedTuple):
-    """c · A_ij K_k K_l with columns i ≤ j of P and entries k ≤ l of K."""
-
-    i: int
-    j: int
-    k: int
-    l: int  # noqa: E741  # the fourth index of the formula
-    coefficient: Any
-
-
-class Bilinear(NamedTuple):
-    """c · P_p K_k with an entry p of P and k of K."""
-
-    p: int
-    k: int
-    coefficient: Any
-
-
-@dataclass(frozen=True)
-class LossPolynomial:
-    """L(θ) for θ = (K, P), the entries of W^KQ (2d × 2d) row by row and then those of W^PV (d × 2d).
-
-    Attributes:
-        dim: the token dimension d.
-        quartic: the terms of M, every monomial once.
-        bilinear: the terms of m.
-        constant: c, the loss of predicting 0.
-    """
-
-    dim: int
-    quartic: tuple[Quartic, ...]
-    bilinear: tuple[Bilinear, ...]
-    constant: Any
-
-    @property
-    def size(self) -> int:
-        """The number of weights, 6 d²."""
-        return 6 * self.dim**2
-
-    @property
-    def bits(self) -> int:
-        """The largest distance of a coefficient from 1, as a power of 2."""
-        found = [m.coefficient for m in self.quartic] + [m.coefficient for m in self.bilinear]
-        return max((abs(int(c.p).bit_length() - int(c.q).bit_length()) for c in found), default=0)
-
-    def over(self, number: Callable[[fmpq], Any]) -> LossPolynomial:
-        """Return the same polynomial with its coefficients as other numbers, e.g. balls."""
-        return LossPolynomial(
-            self.dim,
-            tuple(m._replace(coefficient=number(m.coefficient)) for m in self.quartic),
-            tuple(m._replace(coefficient=number(m.coefficient)) for m in self.bilinear),
-            number(self.constant),
-        )
-
-    def value(self, theta: Vector) -> Any:
-        """Return L(θ)."""
-        kq, pv = self._parts(theta)
-        gram = _gram(pv)
-        total = self.constant
-        for i, j, k, l, c in self.quartic:  # noqa: E741
-            total = total + c * gram[i][j] * kq[k] * kq[l]
-        for p, k, c in self.bilinear:
-            total = total - c * theta[len(kq) + p] * kq[k]
-        return total
-
-    def gradient(self, theta: Vector) -> list[Any]:
-        """Return ∇L(θ), of the length of θ."""
-        kq, pv = self._parts(theta)
-        gram, zero = _gram(pv), 0 * self.constant
-        slope = [zero] * self.size
-        gram_gradient = _square(2 * self.dim, zero)  # ∂L/∂A_ij
-        for i, j, k, l, c in self.quartic:  # noqa: E741
-            weighted = c * gram[i][j]
-            slope[k] += weighted * kq[l]
-            slope[l] += weighted * kq[k]
-            gram_gradient[i][j] += c * kq[k] * kq[l]
-        for i, j in _pairs(2 * self.dim):
-            for row, entries in enumerate(pv):
-                slope[self._p(row, i)] += gram_gradient[i][j] * entries[j]
-                slope[self._p(row, j)] += gram_gradient[i][j] * entries[i]
-        for p, k, c in self.bilinear:
-            slope[len(kq) + p] -= c * kq[k]
-            slope[k] -= c * theta[len(kq) + p]
-        return slope
-
-    def hessian(self, theta: Vector) -> list[list[Any]]:
-        """Return ∇²L(θ), symmetric."""
-        kq, pv = self._parts(theta)
-        gram, zero = _gram(pv), 0 * self.constant
-        curvature = _square(self.size, zero)
-        gram_gradient = _square(2 * self.dim, zero)
-        # ∂²L/∂A_ij∂K_k
-        gram_slopes: dict[tuple[int, int], dict[int, Any]] = defaultdict(lambda: defaultdict(lambda: zero))
-        for i, j, k, l, c in self.quartic:  # noqa: E741
-            weighted = c * gram[i][j]
-            curvature[k][l] += weighted
-            curvature[l][k] += weighted
-            gram_gradient[i][j] += c * kq[k] * kq[l]
-            gram_slopes[i, j][k] += c * kq[l]
-            gram_slopes[i, j][l] += c * kq[k]
-        for i, j in _pairs(2 * self.dim):
-            for row in range(self.dim):
-                curvature[self._p(row, i)][self._p(row, j)] += gram_gradient[i][j]
-                curvature[self._p(row, j)][self._p(row, i)] += gram_gradient[i][j]
-        mixed: dict[tuple[int, int], Any] = defaultdict(lambda: zero)
-        for (i, j), slopes in gram_slopes.items():
-            for k, slope in slopes.items():
-                for row, entries in enumerate(pv):
-                    mixed[self._p(row, i), k] += slope * entries[j]
-                    mixed[self._p(row, j), k] += slope * entries[i]
-        for p, k, c in self.bilinear:
-            mixed[len(kq) + p, k] -= c
-        for (one, other), second in mixed.items():
-            curvature[one][other] += second
-            curvature[other][one] += second
-        return curvature
-
-    def inert(self) -> tuple[int, ...]:
-        """Return the indices of the weights on which the loss does not depend."""
-        used = {index for rows in self._exponents() for index in rows}
-        return tuple(index for index in range(self.size) if index not in used)
-
-    def scalings(self) -> tuple[tuple[int, ...], ...]:
-        r"""Return a basis of the scalings θ_n → s^{v_n} θ_n, v integers, that do not change the loss for any s > 0.
-
-        These are the v orthogonal to the exponents of every monomial. W^KQ → s W^KQ with W^PV → W^PV/s is always one of
-        them. Inert weights are not scaled.
-        """
-        normal = np.zeros((self.size, self.size), dtype=object)
-        for row in self._exponents():
-            for one in row:
-                for other in row:
-                    normal[one, other] += row[one] * row[other]
-        for index in self.inert():
-            normal[index, index] = 1
-        found, rank = fmpz_mat(normal.tolist()).nullspace()
-        columns = [[int(found[n, m]) for n in range(self.size)] for m in range(rank)]
-        return tuple(_primitive(column) for column in columns)
-
-    def _exponents(self) -> Iterator[dict[int, int]]:
-        """Yield the exponents of all different monomials in θ."""
-        seen: set[tuple[int, ...]] = set()
-        for i, j, k, l, _ in self.quartic:  # noqa: E741
-            for row in range(self.dim):
-                seen.add(tuple(sorted((k, l, self._p(row, i), self._p(row, j)))))
-        seen |= {(k, self.size - 2 * self.dim**2 + p) for p, k, _ in self.bilinear}
-        for monomial in seen:
-            yield {index: monomial.count(index) for index in set(monomial)}
-
-    def _p(self, row: int, column: int) -> int:
-        """Return the index of an entry of P in θ."""
-        return 4 * self.dim**2 + 2 * self.dim * row + column
-
-    def _parts(self, theta: Vector) -> tuple[Vector, list[Vector]]:
-        if len(theta) != self.size:
-            raise ValueError(f"theta: must be the {self.size} weights of dim {self.dim}, got {len(theta)}")
-        width, cut = 2 * self.dim, 4 * self.dim**2
-        return theta[:cut], [theta[cut + width * r : cut + width * (r + 1)] for r in range(self.dim)]
 
 
 def loss_polynomial(
@@ -223,12 +59,43 @@ def loss_polynomial(
         for labels, at, c in _entries("cross", single, process.dim, moment)
     )
     second = sum((moment({n: 2}) for n in range(process.dim)), fmpq(0))
+    place = _Places(process.dim)
     return LossPolynomial(
-        process.dim,
-        tuple(Quartic(i, j, k, l, c) for (i, j, k, l), c in quartic.items()),  # noqa: E741
-        tuple(Bilinear(p, k, c) for (p, k), c in bilinear.items()),
+        place.size,
+        place.gram(),
+        (
+            *(Term((place.of_gram(i, j), k, l), c) for (i, j, k, l), c in quartic.items()),  # noqa: E741
+            *(Term((place.of_value(p), k), -c) for (p, k), c in bilinear.items()),
+        ),
         half * _rational(task.total_weight) * second,
     )
+
+
+class _Places(NamedTuple):
+    """The places of the variables: the entries of W^KQ (2d × 2d) row by row, those of W^PV (d × 2d), then A_ij, i ≤ j."""
+
+    dim: int
+
+    @property
+    def size(self) -> int:
+        return 6 * self.dim**2
+
+    def of_value(self, entry: int) -> int:
+        """That of an entry of P."""
+        return 4 * self.dim**2 + entry
+
+    def of_gram(self, i: int, j: int) -> int:
+        """That of A_ij, i ≤ j."""
+        return self.size + i * (4 * self.dim - i - 1) // 2 + j
+
+    def gram(self) -> tuple[Products, ...]:
+        """A = Pᵀ P."""
+        width = 2 * self.dim
+        rows = [
+            range(self.of_value(width * row), self.of_value(width * (row + 1))) for row in range(self.dim)
+        ]
+        pairs = ((i, j) for i in range(width) for j in range(i, width))
+        return tuple(tuple((row[i], row[j]) for row in rows) for i, j in pairs)
 
 
 def exact_schedule(task: NextToken, normalizer: Normalizer, power: int) -> tuple[fmpq, ...]:
@@ -358,24 +225,3 @@ def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
         return total
 
     return mixed
-
-
-def _gram(rows: Sequence[Vector]) -> list[list[Any]]:
-    """Return Pᵀ P."""
-    width = len(rows[0])
-    return [[sum(row[i] * row[j] for row in rows) for j in range(width)] for i in range(width)]
-
-
-def _square(size: int, zero: Any) -> list[list[Any]]:
-    return [[zero] * size for _ in range(size)]
-
-
-def _pairs(size: int) -> Iterator[tuple[int, int]]:
-    return ((i, j) for i in range(size) for j in range(i, size))
-
-
-def _primitive(column: list[int]) -> tuple[int, ...]:
-    """Return the column divided by its common factor, with a positive first non-zero entry."""
-    divisor = int(np.gcd.reduce(column))
-    sign = next(1 if n > 0 else -1 for n in column if n)
-    return tuple(sign * n // divisor for n in column)

@@ -67,7 +67,7 @@ class RegressionObjective(Objective):
         if (steps := preconditioned_steps(model)) is not None:
             _check_dim(model, self.dim)
             return depth_loss(*steps, self.tasks, self.task)
-        layer, sign = _checked_layer(model, self.dim)
+        layer, sign = checked_layer(model, self.dim)
         pairs = self.task.weights or ((self.task.examples, 1),)
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
         inverse = normalizer_inverses(layer.normalizer, lengths + 1)
@@ -96,7 +96,7 @@ def regression_objective(process: LinearRegression | TaskPool, task: FewShot) ->
     return RegressionObjective(regression_tasks(process), task, process.dim)
 
 
-def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
+def checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     """Return the only layer of the model, and the sign of its read-out."""
     network = model.network if isinstance(model, PromptModel) else None
     # a residual connection adds the label of the query, which is 0
@@ -124,6 +124,20 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
 def _check_dim(model: Any, dim: int) -> None:
     if model.embedding.dim != dim:
         raise ValueError(f"model has dim {model.embedding.dim}, the process has dim {dim}; make them equal")
+
+
+def prompt_heads(model: Any) -> tuple[Array, Array]:
+    """Return the parts of W^KQ and W^PV that the prediction of one layer depends on.
+
+    Returns:
+        The columns of W^KQ that multiply the query, shape (heads, d + 1, d), and the last row of W^PV with the sign of the
+        read-out, shape (heads, 1, d + 1).
+
+    Raises:
+        TypeError: the model is not one layer of linear attention on stacked prompts.
+    """
+    m, u = _merge(*checked_layer(model, model.embedding.dim))
+    return m, u[:, None]
 
 
 def _merge(layer: Any, sign: float) -> tuple[Array, Array]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from ..core import covariance_matrix, split_keys
-from ..specs import Dim, Matrix, Size, SpecError, error_path, in_file_form, kind, real, rows, unknown
+from ..core import covariance_matrix, exact, split_keys
+from ..specs import Dim, Number, Size, SpecError, error_path, in_file_form, kind, number, rows, unknown
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._noise import NoiseField, add_noise, show_noise
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-def _prior(value: Any) -> str | Matrix:
+Rows = tuple[tuple[Number, ...], ...]
+"""The rows of a matrix."""
+
+
+def _prior(value: Any) -> str | Rows:
     if not isinstance(value, str):
-        return rows(value, real)
+        return rows(value, number)
     if value not in _PRIORS:
         raise SpecError(unknown("value", value, _PRIORS))
     return value
@@ -39,7 +44,8 @@ class LinearRegression(TaskProcess):
     Inputs are $x_i = \Sigma^{1/2} z_i$ with independent $z_i$ of the given law; $\Sigma$ is their covariance
     if that of the law is the identity; it is symmetric and positive definite. Weights are $w \sim N(0, P)$, or uniform on a
     sphere. The query and its target, the last pair, are drawn like the examples. The prompts of vonoswald2023, ahn2023,
-    zhang2024, mahankali2024, gatmiry2024, fu2024, lu2024, raventos2023 and vladymyrov2024.
+    zhang2024, mahankali2024, gatmiry2024, fu2024, lu2024, raventos2023 and vladymyrov2024. Entries of matrices may be exact,
+    fractions or strings such as `"3/10"`, which `certify` needs.
 
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
@@ -59,7 +65,7 @@ class LinearRegression(TaskProcess):
     dim: Dim
     law: LawField = Gaussian()
     covariance: CovarianceField = None
-    prior: Annotated[str | Matrix, PlainValidator(_prior), PlainSerializer(in_file_form)] = "identity"
+    prior: Annotated[str | Rows, PlainValidator(_prior), PlainSerializer(in_file_form)] = "identity"
     noise: NoiseField = 0.0
     sparsity: Size | None = None
 
@@ -128,11 +134,22 @@ class LinearRegression(TaskProcess):
         """
         if isinstance(self.covariance, RandomDiagonal):
             raise TypeError(f"the covariance of the inputs of {self.describe()} is random")
-        shape = np.eye(self.dim) if self.covariance is None else np.array(self.covariance)
+        shape = np.eye(self.dim) if self.covariance is None else np.array(self.covariance, float)
         return float(self.law.moment(2)) * shape
 
+    @property
+    def exact_input_covariance(self) -> np.ndarray:
+        r"""The covariance $E\,x x^\top$ of the inputs as fractions, shape `(d, d)`, of objects; floats are taken as given.
+
+        Raises:
+            TypeError: it is random, another one in every prompt.
+        """
+        if isinstance(self.covariance, RandomDiagonal):
+            raise TypeError(f"the covariance of the inputs of {self.describe()} is random")
+        return exact(self.law.moment(2)) * _fractions(self.covariance, self.dim)
+
     def weight_moments(self, covariance: np.ndarray) -> np.ndarray:
-        r"""Return $E\,v v^\top$ of $v = (1, w, w^\top \Sigma w)$, shape `(d + 2, d + 2)`.
+        r"""Return $E\,v v^\top$ of $v = (1, w, w^\top \Sigma w)$, shape `(d + 2, d + 2)`; of fractions, if $\Sigma$ is.
 
         Raises:
             TypeError: the weights are sparse.
@@ -143,8 +160,18 @@ class LinearRegression(TaskProcess):
             )
         if self.prior == "sphere":
             return sphere_moments(covariance)
+        if covariance.dtype == object:
+            return gaussian_moments(self._exact_prior(), covariance)
         root = self.prior_root()
         return gaussian_moments(root @ root, covariance)
+
+    def _exact_prior(self) -> np.ndarray:
+        """Return P as fractions."""
+        if not isinstance(self.prior, str):
+            return _fractions(self.prior, self.dim)
+        if self.prior == "inverse" and isinstance(self.covariance, tuple):
+            return _inverse(_fractions(self.covariance, self.dim))
+        return _fractions(None, self.dim)
 
     @property
     def task_covariance(self) -> np.ndarray | None:
@@ -180,8 +207,8 @@ class LinearRegression(TaskProcess):
         return f"LinearRegression({', '.join(parts)})"
 
 
-def _checked_covariance(given: Matrix, dim: int) -> Matrix:
-    """Return the rows of a symmetric positive definite matrix, made exactly symmetric.
+def _checked_covariance(given: Rows, dim: int) -> Rows:
+    """Return the rows of a symmetric positive definite matrix, made exactly symmetric; with fractions as they are.
 
     Raises:
         ValueError: the shape is not `(dim, dim)`, or the matrix is not symmetric or not positive definite.
@@ -189,10 +216,30 @@ def _checked_covariance(given: Matrix, dim: int) -> Matrix:
     shape = (len(given), len(given[0]))
     if shape != (dim, dim):
         raise ValueError(f"must have shape ({dim}, {dim}) for dim = {dim}, got {shape}")
-    return tuple(tuple(row) for row in covariance_matrix("", given).tolist())
+    checked = covariance_matrix("", np.array(given, float))
+    if not any(isinstance(entry, Fraction) for row in given for entry in row):
+        return tuple(tuple(row) for row in checked.tolist())
+    if any(given[i][j] != given[j][i] for i in range(dim) for j in range(i)):
+        raise ValueError("must be exactly symmetric where entries are fractions")
+    return given
 
 
-def _matrix_power(matrix: Matrix, exponent: float) -> np.ndarray:
+def _matrix_power(matrix: Rows, exponent: float) -> np.ndarray:
     """Return the symmetric power Sᵖ of a symmetric positive definite matrix, e.g. p = ½ or −½."""
-    eigenvalues, vectors = np.linalg.eigh(np.array(matrix))
+    eigenvalues, vectors = np.linalg.eigh(np.array(matrix, float))
     return (vectors * eigenvalues**exponent) @ vectors.T
+
+
+def _fractions(matrix: Rows | None, dim: int) -> np.ndarray:
+    """Return a matrix as fractions, None being the identity."""
+    given = np.eye(dim).tolist() if matrix is None else matrix
+    return np.array([[exact(entry) for entry in row] for row in given], object)
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Return the inverse of a matrix of fractions."""
+    from flint import fmpq, fmpq_mat
+
+    rows_of = [[fmpq(entry.numerator, entry.denominator) for entry in row] for row in matrix]
+    found = fmpq_mat(rows_of).inv().tolist()
+    return np.array([[Fraction(int(entry.p), int(entry.q)) for entry in row] for row in found], object)

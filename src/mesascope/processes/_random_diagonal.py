@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from ..specs import Component, Matrix, kind, one_of_or, real, rows
+from ..specs import Component, Number, kind, number, one_of_or, rows
 from ._law import LawField
 
 
 def _rows(value: Any) -> Any:
-    return None if value is None else rows(value, real)
+    return None if value is None else rows(value, number)
 
 
 @kind("random-diagonal", law="uniform")
@@ -31,6 +31,7 @@ class RandomDiagonal(Component, family="covariance"):
 
 
 CovarianceField: TypeAlias = Annotated[
-    Matrix | RandomDiagonal | None, *one_of_or("covariance", _rows, default="random-diagonal")
+    tuple[tuple[Number, ...], ...] | RandomDiagonal | None,
+    *one_of_or("covariance", _rows, default="random-diagonal"),
 ]
 """A matrix, a distribution of matrices, or None for the identity."""

@@ -1,10 +1,13 @@
 r"""Moments of random weights w, as far as the exact loss of one layer of linear attention on regression prompts has them.
 
 Given $\Sigma$ that loss is a quadratic form in $v = (1, w, w^\top \Sigma w)$, so that it depends on the law of $w$ through
-$E\,v v^\top$ alone: the mean, the covariance, $E\,w\,(w^\top \Sigma w)$ and $E (w^\top \Sigma w)^2$.
+$E\,v v^\top$ alone: the mean, the covariance, $E\,w\,(w^\top \Sigma w)$ and $E (w^\top \Sigma w)^2$. Matrices of fractions give
+moments of fractions.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +44,8 @@ def sphere_moments(covariance: np.ndarray) -> np.ndarray:
     """
     dim = len(covariance)
     power = np.trace(covariance)
-    fourth = dim / (dim + 2) * (power**2 + 2 * np.sum(covariance * covariance.T))
-    return _even_moments(np.eye(dim), power, fourth)
+    fourth = (power**2 + 2 * np.sum(covariance * covariance.T)) * dim / (dim + 2)
+    return _even_moments(np.eye(dim, dtype=covariance.dtype), power, fourth)
 
 
 def pool_moments(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -64,11 +67,11 @@ def pool_moments(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return summed / len(vectors)
 
 
-def _even_moments(second: np.ndarray, power: float, fourth: float) -> np.ndarray:
+def _even_moments(second: np.ndarray, power: Any, fourth: Any) -> np.ndarray:
     """Return E v vᵀ of a symmetric law of w, from E w wᵀ, E wᵀΣw and E (wᵀΣw)²."""
     dim = len(second)
-    moments = np.zeros((dim + 2, dim + 2))
-    moments[0, 0] = 1.0
+    moments = np.zeros((dim + 2, dim + 2), second.dtype)
+    moments[0, 0] = 1
     moments[1:-1, 1:-1] = second
     moments[0, -1] = moments[-1, 0] = power
     moments[-1, -1] = fourth

@@ -16,7 +16,7 @@ from ._problem import ProblemSpec, StartSpec
 from ._read import parse_spec
 
 if TYPE_CHECKING:
-    from mesascope.dynamics.certificates import Proved, Question
+    from mesascope.dynamics.certificates import Proved, SequenceQuestion
 
 _DECIMALS = 5  # of bounds, in addition to those of the radius
 
@@ -36,18 +36,18 @@ class CertifiedLossSpec(ProblemSpec):
             raise SpecError("certificates compute the loss exactly; leave it out", "engine")
         return self
 
-    def question(self) -> "Question":
+    def question(self) -> "SequenceQuestion":
         """Return the loss.
 
         Raises:
             SpecError: a number is not rational, or the law is impossible.
         """
-        from mesascope.dynamics.certificates import Question, require_exact
+        from mesascope.dynamics.certificates import SequenceQuestion, require_exact
 
         process, task = self.data()
         with error_path():
             require_exact(process, task)
-        return Question(process, task, self.rho, self.mask)
+        return SequenceQuestion(process, task, self.rho, self.mask)
 
 
 class CertifySpec(StartSpec, CertifiedLossSpec):
@@ -150,7 +150,7 @@ def _centre(file: CertificateFile, dim: int) -> tuple[Fraction, ...]:
 
 
 def _record(
-    question: "Question", centre: tuple[Fraction, ...], proved: "Proved", spec: dict[str, Any]
+    question: "SequenceQuestion", centre: tuple[Fraction, ...], proved: "Proved", spec: dict[str, Any]
 ) -> CertificateRecord:
     from mesascope.dynamics.certificates import statement
 

@@ -12,8 +12,10 @@ from ._isolated_point import prove_isolated as prove_isolated
 from ._krawczyk import NotProvedError as NotProvedError
 from ._krawczyk import Smooth as Smooth
 from ._minimum import prove_minimum as prove_minimum
+from ._prompt_question import PromptQuestion as PromptQuestion
 from ._question import Proved as Proved
 from ._question import Question as Question
-from ._question import diagonal_places as diagonal_places
-from ._question import diagonal_point as diagonal_point
+from ._sequence_question import SequenceQuestion as SequenceQuestion
+from ._sequence_question import diagonal_places as diagonal_places
+from ._sequence_question import diagonal_point as diagonal_point
 from ._statement import statement as statement

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mesascope.core import Progress, integer_at_least, shows_progress
-from mesascope.models import LinearAttention
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.models import LinearAttention, PromptModel
+from mesascope.objectives import PromptLayer
+from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken
 from mesascope.records import Printed
 
 from .._flow import gradient_flow
@@ -23,14 +24,15 @@ from ._exact_law import require_exact
 from ._exact_point import prove_exactly
 from ._isolated_point import bits_for, prove_isolated
 from ._krawczyk import NotProvedError, polished
-from ._question import Proved, Question, diagonal_places, diagonal_point
+from ._prompt_question import PromptQuestion
+from ._question import Proved, Question
+from ._sequence_question import SequenceQuestion
 from ._statement import statement
 
 _MAX_DIGITS = 1000
 _EXPLICIT_STEPS = 20_000  # enough for landscapes that are not flat
 _COARSE = 1e-6  # for flat landscapes: the proof does not depend on the path
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
-_NEAR = Fraction(1, 10**6)  # flows stop much nearer to where they end
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +41,8 @@ class Certificate(Printed):
 
     Attributes:
         question: which loss.
-        centre: θ⁰, rational weights: the entries of W^KQ row by row, then those of W^PV.
+        centre: θ⁰, rational weights: of sequences the entries of W^KQ row by row, then those of W^PV; of prompts those of all
+            arrays of the layer, row by row, in the order of its fields.
         proved: what is proved.
     """
 
@@ -68,9 +71,9 @@ class Certificate(Printed):
 
 @shows_progress
 def certify(
-    model: LinearAttention,
-    process: DiagonalUnitary,
-    task: NextToken,
+    model: LinearAttention | PromptModel,
+    process: DiagonalUnitary | LinearRegression,
+    task: NextToken | FewShot,
     *,
     mask: Literal["off-diagonal"] | None = None,
     digits: int = 40,
@@ -85,11 +88,16 @@ def certify(
     point of the theorem on the orbit of the flow's end is proved to be critical exactly. That the flow ends there is not
     proved: it was seen in floating point.
 
+    On regression prompts heads may be merged or factored, of any number and rank. The statement says what the least loss of
+    any layer is. One merged head has an isolated minimum; where heads share what is learned, or none learns some directions,
+    critical points are not isolated, and rational weights that predict the same are proved to be one.
+
     Args:
-        model: the start, real weights; with a mask, 0 off the diagonals.
-        process: a law whose parameters are rational numbers: integers, fractions, or strings such as "1/10".
-        task: horizon and weights.
-        mask: as in `gradient_flow`.
+        model: the start, real weights; with a mask, 0 off the diagonals. A head of sequences, or one layer of
+            `prompt_linear_transformer`.
+        process: numbers are rational: integers, fractions, or strings such as "1/10".
+        task: horizon and weights, or number of examples.
+        mask: as in `gradient_flow`; of sequences only.
         digits: of the radius, in 10 … 1000.
         progress: as in `gradient_flow`.
 
@@ -100,15 +108,10 @@ def certify(
 
     Source: zheng2024, Theorems 4.1 and 4.3, Proposition 4.2; Rump 2010 (verification methods).
     """
-    if not isinstance(model, LinearAttention):
-        raise TypeError(f"model: must be a LinearAttention, got {type(model).__name__}")
-    if any(np.iscomplexobj(weights) for weights in (model.w_kq, model.w_pv)):
-        raise TypeError("model: certificates are about real weights, and these are complex")
     digits = integer_at_least("digits", digits, 10)
     if digits > _MAX_DIGITS:
         raise ValueError(f"digits: at most {_MAX_DIGITS}, got {digits}")
-    require_exact(process, task)
-    question = Question(process, task, model.normalizer, mask)
+    question = _question(model, process, task, mask)
     _check_masked(question, model)
     flow = gradient_flow(model, process, task, mask=mask, progress=progress, max_steps=_EXPLICIT_STEPS)
     if flow.result is Outcome.STEP_LIMIT:  # a flat landscape
@@ -122,6 +125,22 @@ def certify(
             f"the flow did not reach a steady state ({flow.result.value}); take another start"
         )
     return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
+
+
+def _question(model: Any, process: Any, task: Any, mask: Literal["off-diagonal"] | None) -> Question:
+    if isinstance(model, PromptModel):
+        require_exact(process, task, prompts=True)
+        if mask is not None:
+            raise ValueError("mask: is of sequences, and these are prompts; leave it out")
+        return PromptQuestion(process, task, PromptLayer.of(model, process.dim))
+    if not isinstance(model, LinearAttention):
+        raise TypeError(
+            f"model: must be a LinearAttention, or one layer of prompt_linear_transformer, got {type(model).__name__}"
+        )
+    if any(np.iscomplexobj(weights) for weights in (model.w_kq, model.w_pv)):
+        raise TypeError("model: certificates are about real weights, and these are complex")
+    require_exact(process, task)
+    return SequenceQuestion(process, task, model.normalizer, mask)
 
 
 def certify_near(question: Question, guess: Sequence[float] | np.ndarray, digits: int) -> Certificate:
@@ -145,27 +164,19 @@ def certify_near(question: Question, guess: Sequence[float] | np.ndarray, digits
 
 
 def _degenerate_point(question: Question, near: Sequence[Fraction]) -> Certificate | None:
-    """The certificate of the theorem's point with the signs of a guess.
+    """The certificate of a rational point that predicts what a guess does.
 
-    None unless the guess lies on its orbit, up to rounding, and the point is not isolated: else the test of Krawczyk is what
-    should have proved it.
+    None unless one is known and the point is not isolated: else the test of Krawczyk is what should have proved it.
     """
-    product, where = question.theorem_product(), question.where()
-    if product is None:
+    where = question.where()
+    exact = question.exact_point(near, where)
+    if exact is None:
         return None
-    a, b = diagonal_places(question.process.dim)
-    for n, m in zip(a, b, strict=True):
-        if abs(near[n] * near[m] / product - 1) > _NEAR:
-            return None
-    size = max(abs(near[n]) for n in (*a, *b))
-    if any(abs(near[n]) > _NEAR * size for n in set(where.free) - {*a, *b}):
-        return None
-    exact = diagonal_point(product, [1 if near[n] > 0 else -1 for n in a])
     proved = prove_exactly(question, exact)
     return Certificate(question, exact, proved) if proved.inertia.zero > len(where.scalings) else None
 
 
-def _check_masked(question: Question, model: LinearAttention) -> None:
+def _check_masked(question: Question, model: LinearAttention | PromptModel) -> None:
     vector: Any = np.asarray(real_vector(model)[0])
     if any(vector[n] != 0 for n in question.fixed):
         raise ValueError("mask: the weights that it fixes must be 0 at the start; take a diagonal start")

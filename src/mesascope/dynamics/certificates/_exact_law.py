@@ -6,24 +6,38 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from mesascope.processes import DiagonalUnitary, Moments, NextToken
+from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, Moments, NextToken
 
 _MEANT = 12  # digits of a number that was typed
 _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 
 
-def require_exact(process: Any, task: Any) -> None:
+def require_exact(process: Any, task: Any, *, prompts: bool = False) -> None:
     """Refuse parameters that are floats: 0.1 is not one tenth, but a number with 53 bits near it.
+
+    Args:
+        process: of sequences, or of prompts.
+        task: its task.
+        prompts: which of them the model reads.
 
     Raises:
         TypeError: another process or task.
         ValueError: names the parameter, and how to give it.
     """
-    if not isinstance(process, DiagonalUnitary):
-        raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
-    if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a NextToken, got {type(task).__name__}")
-    _refuse_floats("law", process.law)
+    data, question = (LinearRegression, FewShot) if prompts else (DiagonalUnitary, NextToken)
+    if not isinstance(process, data):
+        raise TypeError(
+            f"process: must be a {data.__name__}, got {type(process).__name__}"
+            + (
+                "; its loss is exact in floating point with ExactMoments, or sampled with MonteCarlo"
+                if prompts
+                else ""
+            )
+        )
+    if not isinstance(task, question):
+        raise TypeError(f"task: must be a {question.__name__}, got {type(task).__name__}")
+    for name in ("law", "covariance", "prior", "noise"):
+        _refuse_floats(name, getattr(process, name, None))
     for length, weight in task.weights or ():
         _refuse_floats(f"weights: {length}", weight)
 

@@ -13,7 +13,7 @@ from ._balls import as_fmpq, as_fraction
 from ._decimals import leading
 from ._inertia import Inertia
 from ._krawczyk import NotProvedError
-from ._question import Proved, Question, diagonal_places, field_of, require_masked
+from ._question import Proved, Question
 
 
 def exact_gradient(question: Question, theta: Sequence[Fraction]) -> list[Fraction]:
@@ -31,31 +31,29 @@ def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
     Raises:
         NotProvedError: the gradient is not 0; here this is a proof that the point is not critical.
     """
-    require_masked(question, theta)
+    question.require_masked(theta)
     slope = exact_gradient(question, theta)
     largest = max(slope, key=abs)
     if largest != 0:
         place = slope.index(largest)
         raise NotProvedError(
             f"the gradient is not 0 at these weights, its entry {place} is {leading(largest, 3)}…",
-            field_of(place, question.process.dim),
+            question.field_of(place),
         )
     loss = question.polynomial
     free = question.where().free
     curvature = loss.hessian([as_fmpq(entry) for entry in theta])
     inertia = exact_inertia([[curvature[n][m] for m in free] for n in free])
     value = as_fraction(loss.value([as_fmpq(entry) for entry in theta]))
-    products = [theta[n] * theta[m] for n, m in zip(*diagonal_places(loss.dim), strict=True)]
-    limit = question.theorem_product()
-    reached = limit is not None and all(product == limit for product in products)
     return Proved(
         Fraction(0),
         None,
         inertia,
         question.unused,
         (value, value),
-        tuple((p, p) for p in products),
-        limit if reached else None,
+        tuple((p, p) for p in question.products(theta)),
+        question.theorem_at(theta),
+        value == question.least,
     )
 
 

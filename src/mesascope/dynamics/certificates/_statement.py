@@ -14,7 +14,7 @@ _LONG = 60  # characters of a quotient that is written out
 def statement(question: Question, proved: Proved) -> tuple[str, ...]:
     """The sentences of a certificate; every one follows from what is proved."""
     sentences = (
-        _loss(question),
+        question.describe(),
         _unused(proved),
         _point(proved),
         _kind(proved),
@@ -22,15 +22,6 @@ def statement(question: Question, proved: Proved) -> tuple[str, ...]:
         _products(question, proved),
     )
     return tuple(one for one in sentences if one)
-
-
-def _loss(question: Question) -> str:
-    mask = ", with all weights off the diagonals of the blocks 0" if question.mask else ""
-    weights = "all weighted 1" if question.task.weights is None else "weighted as the specification says"
-    return (
-        f"L is the population loss of one layer of linear attention on {question.process.describe()} with horizon "
-        f"{question.task.horizon}, context lengths {weights}, ρ_t = {question.normalizer}{mask}."
-    )
 
 
 def _unused(proved: Proved) -> str:
@@ -57,8 +48,9 @@ def _kind(proved: Proved) -> str:
     positive, negative, zero = proved.inertia
     counted = f"Its Hessian has {positive} positive, {negative} negative and {zero} zero eigenvalues"
     if proved.unique_within is None:
-        if not any(proved.loss):
-            return f"{counted}; the loss is 0 there, so that it is a global minimum."
+        if proved.least:
+            least = "0" if not any(proved.loss) else "the least of all weights"
+            return f"{counted}; the loss there is {least}, so that it is a global minimum."
         return (
             f"{counted}: {'a saddle' if negative else 'what it is along those of the zeros is not proved'}."
         )
@@ -73,6 +65,8 @@ def _value(proved: Proved) -> str:
 def _products(question: Question, proved: Proved) -> str:
     if proved.theorem is not None:
         return f"Every a_j b_j is exactly {proved.theorem}, {question.theorem}."
+    if not proved.products:
+        return ""
     low, high = max(p[0] for p in proved.products), min(p[1] for p in proved.products)
     if low <= high:  # one number may be all of them; each is known as well as it says
         widest = max(proved.products, key=lambda p: p[1] - p[0])

@@ -13,9 +13,9 @@ import scipy  # its parts are imported where they are first used: half a second,
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
-from mesascope.models import LinearAttentionModel
-from mesascope.objectives import Engine
-from mesascope.processes import NextToken
+from mesascope.models import LinearAttentionModel, PromptModel
+from mesascope.objectives import Engine, prompt_heads
+from mesascope.processes import FewShot, NextToken
 from mesascope.records import Printed
 
 from .._parameters import Mask
@@ -26,7 +26,7 @@ from ._newton import NULL, newton
 from ._stability import Stability, stability_at
 from ._symmetry import Symmetries, find_symmetries
 
-Model = TypeVar("Model", bound=LinearAttentionModel)
+Model = TypeVar("Model", bound=LinearAttentionModel | PromptModel)
 _SMALLEST, _LARGEST = 0.05, 3.0
 _ROUNDS, _FOLLOWED, _POLISHED, _RADIUS, _NUDGE = 4, 40, 30, 0.3, 0.1
 _BALANCINGS, _LONGEST, _BALANCED = 30, 1.0, 1e-14
@@ -86,7 +86,7 @@ class CriticalPoints(Printed, eqx.Module, Generic[Model]):
 def critical_points(
     model: Model,
     process: Any,
-    task: NextToken,
+    task: NextToken | FewShot,
     *,
     starts: int = 200,
     engine: Engine | None = None,
@@ -102,9 +102,10 @@ def critical_points(
     proof that there are no others.
 
     Args:
-        model: gives the structure (and the values of masked entries); its own weights are not a start.
-        process: what generates the sequences.
-        task: horizon and weights of the context lengths.
+        model: gives the structure (and the values of masked entries); its own weights are not a start. Linear attention on
+            sequences, or one layer of it on regression prompts.
+        process: what generates the sequences or prompts.
+        task: horizon and weights of the context lengths, or number of examples.
         starts: number of starts, rounded up to a multiple of 4.
         engine: how the expectation is computed; `ExactMoments()` by default.
         mask: masked entries (see `Mask`).
@@ -117,7 +118,7 @@ def critical_points(
     """
     integer_at_least("starts", starts, 1)
     finite_positive("tolerance", tolerance)
-    if not isinstance(model, LinearAttentionModel):
+    if not isinstance(model, LinearAttentionModel | PromptModel):
         raise TypeError(f"model: must be linear attention, got {type(model).__name__}")
     landscape = landscape_of("critical_points", model, process, task, engine, mask)
     known = find_symmetries(landscape)
@@ -140,7 +141,7 @@ class _Search:
         )
         self._unit = loss_unit(landscape)
         self._generators = symmetric_generators(known)
-        heads, dim = landscape.rebuild(landscape.start).heads()[1].shape[:2]
+        heads, dim = self._read(landscape.start)[1].shape[:2]
         self._indices = heads * dim + 2
         self._found: list[tuple[np.ndarray, Stability[Any], int]] = []
         self.lost = 0
@@ -186,8 +187,19 @@ class _Search:
             self._heads(vector), self._heads(other), _SAME_POINT
         )
 
+    def _read(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The parts of W^KQ and W^PV of every head on which predictions depend."""
+        model = self._landscape.rebuild(vector)
+        heads = prompt_heads(model) if isinstance(model, PromptModel) else model.heads()
+        return tuple(np.asarray(w) for w in heads)
+
     def _heads(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.asarray(w) for w in self._landscape.rebuild(vector).heads())
+        """Heads that predict the same; of prompts one, as the memory Σ_i e_i e_iᵀ, read from two sides, is symmetric."""
+        kq, pv = self._read(vector)
+        if not isinstance(self._landscape.model, PromptModel):
+            return kq, pv
+        product = np.einsum("hra,hij->aij", pv, kq)
+        return (product + np.swapaxes(product, 0, 1)).reshape(1, -1, 1), np.ones((1, 1, 1))
 
     def points(self) -> tuple[FoundPoint[Any], ...]:
         """The points found, by increasing loss, then index."""
@@ -259,7 +271,7 @@ def _same_predictions(one: Any, other: Any, tolerance: float) -> bool:
     """Whether two models of linear attention, or equal weights, predict the same: Σ_h W^PV_h ⊗ W^KQ_h is equal.
 
     Args:
-        one: W^KQ and W^PV of every head, shapes (heads, 2d, 2d) and (heads, d, 2d).
+        one: W^KQ and W^PV of every head, shapes (heads, 2d, 2d) and (heads, d, 2d); for prompts, the parts that are read.
         other: likewise.
         tolerance: on the difference of the tensors, relative to the larger one.
     """

@@ -1,7 +1,8 @@
-"""Fixed points of heads of rank one: every set of eigenvectors, proved with fractions."""
+"""Fixed points of heads of rank one: every set of eigenvectors, proved as a critical point."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -9,13 +10,14 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from mesascope.dynamics.certificates import NotProvedError, PromptQuestion, prove_exactly
 from mesascope.models import LowRankLinearSelfAttention
-from mesascope.objectives import ExactMoments
+from mesascope.objectives import ExactMoments, PromptLayer
 from mesascope.processes import FewShot
 from mesascope.theory import zhang2025 as theory
 
 from .._claim import Claim, Finding, presets, verdict_if, within
-from ._model import PAPER, Data, exact_eigenvalues, model_of, process_of
+from ._model import PAPER, Data, exact_eigenvalues, exact_process_of, model_of, process_of
 
 
 def _fixed_points(settings: _Points) -> Finding:
@@ -26,10 +28,12 @@ def _fixed_points(settings: _Points) -> Finding:
     critical, as_stated, errors, gradients = [], [], [], []
     for learned in _subsets(len(lam)):
         weights = theory.fixed_point(lam, n, learned, len(lam))
-        error, gradient = theory.error_and_gradient(*weights, lam, n)
-        critical.append(all(entry == 0 for part in gradient for entry in part.ravel()))
+        layer = _layer(*weights)
+        error = _proved_error(settings, layer, weights)
+        critical.append(error is not None)
         as_stated.append(error == theory.fixed_point_error(lam, n, learned))
-        loss, by_engine = slope(_layer(*weights))
+        loss, by_engine = slope(layer)
+        error = theory.fixed_point_error(lam, n, learned)
         errors.append(abs(2 * float(loss) / float(error) - 1))
         gradients.append(max(float(abs(leaf).max()) for leaf in jax.tree.leaves(by_engine)))
     parts = {
@@ -49,6 +53,29 @@ def _fixed_points(settings: _Points) -> Finding:
         parts,
         {"errors_at_the_plateaus": [str(one) for one in theory.plateau_errors(lam, n)]},
     )
+
+
+def _proved_error(settings: _Points, layer: Any, weights: Any) -> Fraction | None:
+    """Twice the loss of these weights if they are proved to be critical among all weights of the layer, else None."""
+    question = PromptQuestion(
+        exact_process_of(settings),
+        FewShot(settings.examples),
+        PromptLayer.of(layer, len(settings.eigenvalues)),
+    )
+    theta = [Fraction(0)] * question.layer.size
+    places, inputs = question.layer.places(), len(settings.eigenvalues)
+    read = {
+        "w_pv": places["w_pv"][:, 0, inputs],
+        "w_k": places["w_k"][..., :inputs],
+        "w_q": places["w_q"][..., :inputs],
+    }
+    for array, entries in zip(read.values(), weights, strict=True):
+        for place, entry in zip(array.ravel(), entries.ravel(), strict=True):
+            theta[place] = Fraction(entry)
+    try:
+        return 2 * prove_exactly(question, theta).loss[0]
+    except NotProvedError:
+        return None
 
 
 def _subsets(count: int) -> list[tuple[int, ...]]:

@@ -53,6 +53,12 @@ def process_of(settings: Data) -> LinearRegression:
     return LinearRegression(len(settings.eigenvalues), None, np.diag(settings.eigenvalues))
 
 
+def exact_process_of(settings: Data) -> LinearRegression:
+    """The same prompts, with the eigenvalues as fractions, which proofs need."""
+    eigenvalues = exact_eigenvalues(settings)
+    return LinearRegression(len(eigenvalues), None, np.diag(eigenvalues))
+
+
 def start_of(settings: Heads) -> PromptModel:
     """Weights N(0, scale²) but for values of inputs and keys of labels, which are 0, as in the authors' program."""
     rng = np.random.default_rng([settings.seed, settings.heads, settings.rank])

@@ -14,7 +14,7 @@ from mesascope.dynamics.certificates import (
     Certificate,
     Inertia,
     NotProvedError,
-    Question,
+    SequenceQuestion,
     certify_near,
     diagonal_point,
     exact_gradient,
@@ -32,11 +32,11 @@ from ._common import LAWS, PAPER, LawAndSizes, Sizes, diagonal_run
 _EXACT = "nothing is rounded, rational numbers are equal or not, and bounds are proved"
 
 
-def _question(law: str, dim: int, horizon: int, **mask: Any) -> Question:
-    return Question(DiagonalUnitary(LAWS[law](1), dim), NextToken(horizon), "t-1", **mask)
+def _question(law: str, dim: int, horizon: int, **mask: Any) -> SequenceQuestion:
+    return SequenceQuestion(DiagonalUnitary(LAWS[law](1), dim), NextToken(horizon), "t-1", **mask)
 
 
-def _near(question: Question, point: Any, digits: int) -> Certificate:
+def _near(question: SequenceQuestion, point: Any, digits: int) -> Certificate:
     """The certificate of the critical point near these weights.
 
     Raises:
@@ -186,7 +186,7 @@ def _gaps(settings: _Gaps) -> Finding:
     )
 
 
-def _found_losses(question: Question, settings: _Gaps) -> list[tuple[float, int]]:
+def _found_losses(question: SequenceQuestion, settings: _Gaps) -> list[tuple[float, int]]:
     """The losses of all critical points that Newton's method finds from random starts, and from how many of them."""
     model = LinearAttention.diagonal(settings.dim, 1.0, 1.0)
     starts, seed = settings.starts, settings.seed

@@ -1,0 +1,20 @@
+"""Critical points on regression prompts: those that many starts find are those of the formulas."""
+
+import jax
+import numpy as np
+
+from mesascope import FewShot, LinearRegression, prompt_linear_transformer
+from mesascope.dynamics import critical_points
+from mesascope.theory import zhang2025 as theory
+
+
+def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_learned():
+    eigenvalues, examples = [0.7, 0.3], 9
+    process = LinearRegression(2, covariance=np.diag(eigenvalues))
+    head = prompt_linear_transformer(2, 1, rank=1, key=jax.random.key(0))
+    found = critical_points(head, process, FewShot(examples), starts=40)
+    losses = np.array([point.stability.loss for point in found.points])
+    for which in ([0], [1], []):
+        expected = theory.fixed_point_error(eigenvalues, examples, which) / 2
+        assert abs(losses / expected - 1).min() < 1e-9  # points of equal loss to 1e-9 count as one
+    assert found.points[0].stability.kind == "minimum"
