@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import embed, finite_number, integer_at_least, split_keys
+from mesascope.specs import Number
 
 from ._arrays import axes, finite_array, gaussian_array, positive_number, refuse_stacked
 from ._heads import checked_factors, gaussian_factors
@@ -120,7 +121,7 @@ class LinearAttention(LinearAttentionModel):
         return cls(w_kq, xp.hstack([b * identity, zero]), normalizer)
 
     @classmethod
-    def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
+    def gaussian(cls, dim: int, scale: Number, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
         """Return the standard initialization: independent N(0, scale²) entries, scale > 0."""
         dim, scale = integer_at_least("dim", dim, 1), positive_number("scale", scale)
         key_kq, key_pv = split_keys(key)
@@ -177,7 +178,7 @@ class MultiHeadLinearAttention(LinearAttentionModel):
 
     @classmethod
     def gaussian(
-        cls, dim: int, heads: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1"
+        cls, dim: int, heads: int, scale: Number, *, key: Array, normalizer: Normalizer = "t-1"
     ) -> Self:
         """Return a model with independent N(0, scale²) entries, scale > 0."""
         heads = integer_at_least("heads", heads, 1)
@@ -219,7 +220,7 @@ class FactoredLinearAttention(LinearAttentionModel):
         cls,
         dim: int,
         heads: int,
-        scale: float,
+        scale: Number,
         *,
         key: Array,
         key_size: int | None = None,

@@ -100,7 +100,8 @@ class LastEntry(Readout):
     sign: float = eqx.field(static=True)
 
     def __init__(self, sign: Sign = -1):
-        if isinstance(sign, bool) or not isinstance(sign, int | float) or sign not in (-1, 1):
+        value: Any = sign
+        if isinstance(value, bool) or not isinstance(value, int | float) or value not in (-1, 1):
             raise ValueError(f"LastEntry: sign must be -1 or +1, got {show(sign)}")
         self.sign = float(sign)
 

@@ -39,7 +39,7 @@ from ._polynomial import LossPolynomial, Products, Term
 from ._prompt_moments import PromptMoments, prompt_moments
 from ._regression import checked_layer
 
-_FIELDS = {
+_FIELDS: dict[type, tuple[str, ...]] = {
     LinearSelfAttention: ("w_kq", "w_pv"),
     LowRankLinearSelfAttention: ("w_k", "w_q", "w_pv"),
     FactoredLinearSelfAttention: ("w_k", "w_q", "w_p", "w_v"),
@@ -168,14 +168,15 @@ def _sums(task: FewShot, normalizer: Normalizer) -> dict[str, fmpq]:
         inverse = fmpq(1, rho) if rho else fmpq(0)  # attention without examples gives 0
         fraction = exact(weight)
         w = fmpq(fraction.numerator, fraction.denominator)
-        for name, value in {
-            "1": 1,
+        terms: dict[str, fmpq] = {
+            "1": fmpq(1),
             "t/ρ": t * inverse,
             "t²/ρ²": (t * inverse) ** 2,
             "t/ρ²": t * inverse**2,
             "1/ρ": inverse,
             "1/ρ²": inverse**2,
-        }.items():
+        }
+        for name, value in terms.items():
             sums[name] += w * value
     return sums
 

@@ -38,7 +38,7 @@ class Counterexample(Printed):
     """A law that breaks a property, and what shows it.
 
     Attributes:
-        property: the name of the property.
+        broken: the name of the property.
         setting: law, dimension, horizon and normalizer.
         witness: what breaks the property, rational numbers.
         quantity: the quantity of the property, negative.
@@ -46,7 +46,7 @@ class Counterexample(Printed):
         start: the number of the start that led to it.
     """
 
-    property: str
+    broken: str
     setting: Setting
     witness: Witness
     quantity: Fraction
@@ -76,10 +76,10 @@ class Counterexample(Printed):
                 negative or not what is stated.
         """
         require_feasible(self.setting)
-        found = PROPERTIES[self.property].decide(self.setting, self.witness)
+        found = PROPERTIES[self.broken].decide(self.setting, self.witness)
         if found >= 0 or found != self.quantity:
             raise ValueError(
-                f"quantity: it is {_shown(found)}, not {_shown(self.quantity)}; this is no proof that {self.property} is broken"
+                f"quantity: it is {_shown(found)}, not {_shown(self.quantity)}; this is no proof that {self.broken} is broken"
             )
         return found
 
@@ -97,8 +97,8 @@ class Counterexample(Printed):
         """All that `check_counterexample` reads, for a JSON file."""
         return {
             "format": FORMAT,
-            "property": self.property,
-            "statement": PROPERTIES[self.property].statement,
+            "property": self.broken,
+            "statement": PROPERTIES[self.broken].statement,
             "spec": self.specification(),
             "witness": list(map(str, self.witness)),
             "quantity": str(self.quantity),
@@ -107,8 +107,8 @@ class Counterexample(Printed):
         }
 
     def _printed(self) -> tuple[str, dict[str, str]]:
-        stated, moments = PROPERTIES[self.property], self.moments
-        return f"Counterexample to {self.property}", {
+        stated, moments = PROPERTIES[self.broken], self.moments
+        return f"Counterexample to {self.broken}", {
             "property": stated.statement,
             "law": f"{self.setting.law.describe()}: {_tokens(self.specification()['law'])}",
             "setting": f"d = {self.setting.dim}, T = {self.setting.horizon}, ρ_t = {self.setting.normalizer}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from math import gcd
 
@@ -97,11 +98,15 @@ def simpler(tokens: Tokens) -> list[Tokens]:
         found.append(_replaced(tokens, lambda number: number // common))
     for number in sorted(numbers, reverse=True):
         for less in sorted({0, number // 2, number - 1}):
-            found.append(_replaced(tokens, lambda one, old=number, new=less: new if one == old else one))
+            found.append(_replaced(tokens, partial(_one_for_another, number, less)))
     for n, token in enumerate(tokens):
         for j, number in enumerate(token):
             found += [_changed(tokens, n, j, less) for less in (0, number - 1) if 0 <= less < number]
     return found
+
+
+def _one_for_another(old: int, new: int, number: int) -> int:
+    return new if number == old else number
 
 
 def _replaced(tokens: Tokens, new: Callable[[int], int]) -> Tokens:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def counterexample(
     _require_known("property", [property], PROPERTIES)
     stated = PROPERTIES[property]
     given = laws if isinstance(laws, Law) else None
-    families = stated.families if laws is None or given is not None else tuple(laws)
+    families = stated.families if laws is None or given is not None else tuple(cast(Sequence[str], laws))
     _require_known("law", families, FAMILIES)
     rho = stated.normalizers if normalizers is None else tuple(normalizers)
     _require_known("normalizer", rho, _RHO)

@@ -17,7 +17,7 @@ from mesascope.processes import DiagonalUnitary, Law, NextToken
 from mesascope.theory import zheng2024
 
 from ..certificates._balls import as_fmpq, as_fraction
-from ..certificates._question import diagonal_places, diagonal_point
+from ..certificates._sequence_question import diagonal_places, diagonal_point
 
 Witness = tuple[Fraction, ...]
 LARGEST_DIM = 6

@@ -38,7 +38,7 @@ class InvariantManifold:
         basis: B with orthonormal columns, shape (6d², m): W^KQ row by row, then W^PV.
     """
 
-    def __init__(self, directions: Iterable[LinearAttention]):
+    def __init__(self, directions: Any):
         """The span of some weights, which need not be orthogonal.
 
         Raises:

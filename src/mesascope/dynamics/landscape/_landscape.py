@@ -16,7 +16,7 @@ from jax import Array
 
 from mesascope.core import require_x64
 from mesascope.objectives import Engine, Objective, objective_of
-from mesascope.processes import NextToken
+from mesascope.processes import FewShot, NextToken
 
 from .._integrate import masked_gradient
 from .._parameters import Mask, mask_vector, real_vector
@@ -67,7 +67,7 @@ class Landscape(eqx.Module):
 
 
 def landscape_of(
-    what: str, model: eqx.Module, process: Any, task: NextToken, engine: Engine | None, mask: Mask | None
+    what: str, model: eqx.Module, process: Any, task: NextToken | FewShot, engine: Engine | None, mask: Mask | None
 ) -> Landscape:
     """The landscape that a function works on.
 

@@ -33,8 +33,7 @@ def _fixed_points(settings: _Points) -> Finding:
         critical.append(error is not None)
         as_stated.append(error == theory.fixed_point_error(lam, n, learned))
         loss, by_engine = slope(layer)
-        error = theory.fixed_point_error(lam, n, learned)
-        errors.append(abs(2 * float(loss) / float(error) - 1))
+        errors.append(abs(2 * float(loss) / float(theory.fixed_point_error(lam, n, learned)) - 1))
         gradients.append(max(float(abs(leaf).max()) for leaf in jax.tree.leaves(by_engine)))
     parts = {
         "the gradient is 0 in fractions": verdict_if(all(critical)),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -165,7 +165,7 @@ def sweep(
     )
 
 
-def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: int) -> None:
+def _refuse_settings(scheduler: Any, workers: int | None, retries: int, batch: Any) -> None:
     known = (IN_PROCESS, LOCAL, *QUEUES)
     given = scheduler if isinstance(scheduler, str) else ""
     if given not in known and not given.startswith(("tcp://", "tls://")):
