@@ -67,7 +67,12 @@ class Landscape(eqx.Module):
 
 
 def landscape_of(
-    what: str, model: eqx.Module, process: Any, task: NextToken | FewShot, engine: Engine | None, mask: Mask | None
+    what: str,
+    model: eqx.Module,
+    process: Any,
+    task: NextToken | FewShot,
+    engine: Engine | None,
+    mask: Mask | None,
 ) -> Landscape:
     """The landscape that a function works on.
 
