@@ -64,9 +64,8 @@ def number(value: Any) -> Number:
         if not _RATIONAL.fullmatch(text):
             raise SpecError(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
-    if getattr(value, "shape", None) == () and hasattr(
-        value.dtype, "kind"
-    ):  # a scalar of numpy; no random key
+    kind = getattr(getattr(value, "dtype", None), "kind", None)  # random keys have none
+    if kind is not None and value.shape == ():
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise SpecTypeError(f"must be a number, got {show(value)}")

@@ -70,10 +70,8 @@ class NamedFunction:
                 raise
             raise ValueError(f"model: {_describe(self.name, error)}") from error
         finally:
-            if os.getpid() != process:
-                os._exit(
-                    1
-                )  # a copy that the function made by `os.fork` would go on beside the process itself
+            if os.getpid() != process:  # a copy by `os.fork` would go on beside the process itself
+                os._exit(1)
 
 
 def _imported(name: str) -> Any:
