@@ -206,7 +206,7 @@ def test_a_file_system_without_locks_is_warned_of(many_losses, tmp_path, monkeyp
         ({"scheduler": "in-process", "workers": 2}, "workers are not started for scheduler 'in-process'"),
         ({"scheduler": "tcp://127.0.0.1:1", "workers": 2}, "workers are not started for scheduler 'tcp"),
         ({"scheduler": "local", "workers": 0}, "workers must be at least 1, got 0"),
-        ({"retries": -1}, "retries must not be negative"),
+        ({"retries": -1}, "retries must be at least 0"),
         ({"scheduler": "slurm"}, "--scheduler slurm needs --workers"),
     ],
 )

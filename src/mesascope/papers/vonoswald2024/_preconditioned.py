@@ -123,5 +123,6 @@ CLAIMS = (
         history="""Seeds 0 to 4 had been looked at with another probe, for λ = 0.1, 1 and 10, when λ and the half were chosen:
             after the second half of the layers they are read no better.""",
         cost="about 8 h",
+        papers_setting="about 8 h",
     ),
 )
