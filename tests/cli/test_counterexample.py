@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from mesascope.cli._counterexample import CounterexampleCommand
+from mesascope.dynamics.counterexamples import FAMILIES, PROPERTIES
+
 SEARCH = ("limit-is-critical", "--laws", "independent", "--dims", "2", "--horizons", "3")
 
 
@@ -22,6 +25,17 @@ def test_a_file_is_checked_without_the_search(run, tmp_path):
     assert "found.json: must be one object" in run("counterexample", "--check", str(file)).refusal
 
 
+def test_other_files_are_kept(run, tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text('{"mine": 1}')
+    refused = run("counterexample", *SEARCH, "--out", str(file)).refusal
+    assert "exists and is not a counterexample" in refused and file.read_text() == '{"mine": 1}'
+
+
+def test_help_names_every_property_and_family():
+    assert all(name in CounterexampleCommand.__doc__ for name in (*PROPERTIES, *FAMILIES))
+
+
 def test_nothing_found_is_said_and_no_failure(run):
     out = run("counterexample", "monotone-risk", "--rho", "t-1", "--starts", "1").out
     assert "none of these breaks the property; that is no proof of it" in out
@@ -34,7 +48,7 @@ def test_nothing_found_is_said_and_no_failure(run):
         (("limit-is-critcal",), "unknown property 'limit-is-critcal'; did you mean 'limit-is-critical'?"),
         ((*SEARCH[:2], "gaussian"), "unknown law 'gaussian'"),
         ((*SEARCH[:1], "--dims", "9"), "dims: must be at most 6, got 9"),
-        ((*SEARCH[:1], "--out", "."), "--out '.' is no file"),
+        ((*SEARCH[:1], "--out", "."), "--out '.' is not a file"),
         (("--check", "none.json"), "none.json: cannot be read"),
     ],
 )

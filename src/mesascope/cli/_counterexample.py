@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, InputError, in_file, print_json, progress, results
+from ._output import DONE, FAILED, InputError, in_file, print_json, progress, results, say
 
 if TYPE_CHECKING:
     from mesascope.dynamics import Searched
@@ -54,22 +54,32 @@ class CounterexampleCommand:
             raise InputError("give either PROPERTY, or --check FILE; see mesascope counterexample --help")
         if self.check is not None:
             return self._checked(self.check)
-        if self.out is not None and (not self.out.strip() or Path(self.out).is_dir()):
-            raise InputError(f"--out {self.out!r} is no file; name one")
+        if self.out is not None:
+            _refuse_output(self.out)
         with stopped_by_interrupts():
             search = self._searched(str(self.property))
-        found = search.found
-        if found is not None and self.out is not None:
-            Path(self.out).write_text(json.dumps(found.record(), indent=1) + "\n", encoding="utf-8")
+        from mesascope.records import RecordError, write_text
+
+        found, out = search.found, self.out
+        if found is not None and out is not None:
+            try:
+                write_text(Path(out), json.dumps(found.record(), indent=1) + "\n")
+            except RecordError as error:
+                self._show(search)  # so that the result is not lost
+                say(f"mesascope counterexample: {error}")
+                return FAILED
+        self._show(search)
+        if found is not None and out is not None and not self.json:
+            print(out)
+        return DONE
+
+    def _show(self, search: Searched) -> None:
         if self.json:
             print_json(_object(search))
-            return DONE
+            return
         _print(search._printed())
-        if found is not None:
-            _print(found._printed())
-            if self.out is not None:
-                print(self.out)
-        return DONE
+        if search.found is not None:
+            _print(search.found._printed())
 
     def _searched(self, name: str) -> Searched:
         from mesascope.dynamics import counterexample
@@ -96,20 +106,38 @@ class CounterexampleCommand:
         from mesascope.dynamics import check_counterexample
 
         with in_file(file):
-            try:
-                record = json.loads(Path(file).read_text(encoding="utf-8"))
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror}; check the path") from None
-            except ValueError:
-                raise InputError("is not JSON; give a file that --out wrote") from None
-            if not isinstance(record, dict):
-                raise InputError("must be one object; give a file that --out wrote")
-            found = check_counterexample(record)
+            found = check_counterexample(_read(file))
         if self.json:
             print_json({"found": found.record()})
         else:
             _print(found._printed())
         return DONE
+
+
+def _read(file: str) -> dict[str, Any]:
+    from mesascope.records import read_json_text
+
+    try:
+        record = json.loads(read_json_text(file))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}; check the path") from None
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON; give a file that --out wrote") from None
+    if not isinstance(record, dict):
+        raise InputError("must be one object; give a file that --out wrote")
+    return record
+
+
+def _refuse_output(out: str) -> None:
+    """Refuse a place where no file can be written, or where another file would be lost."""
+    from mesascope.records import prepare_output
+
+    path = Path(out)
+    if not out.strip() or path.is_dir():
+        raise InputError(f"--out {out!r} is not a file; name one")
+    if path.exists() and "property" not in _read(out):
+        raise InputError(f"--out {out} exists and is not a counterexample; name another file, or remove it")
+    prepare_output(path.parent)
 
 
 def _object(search: Searched) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def counterexample(
     counterexample ends the search; its atoms are made smaller where that keeps it one.
 
     Args:
-        property: a name in `dynamics.PROPERTIES`.
-        laws: names of families in `dynamics.FAMILIES`, or one law, whose atoms are not changed.
+        property: a name in `dynamics.counterexamples.PROPERTIES`.
+        laws: names of families in `dynamics.counterexamples.FAMILIES`, or one law, whose atoms are not changed.
         dims: dimensions d ≥ 1, at most 6.
         horizons: horizons T ≥ 3.
         normalizers: ρ_t, `"t-1"`, `"t"`, `"1"`; when left out, those of the property.
