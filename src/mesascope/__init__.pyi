@@ -107,6 +107,7 @@ from .processes import DriftingRegression as DriftingRegression
 from .processes import Empirical as Empirical
 from .processes import FewShot as FewShot
 from .processes import Gaussian as Gaussian
+from .processes import InWeightsRegression as InWeightsRegression
 from .processes import Laplace as Laplace
 from .processes import Law as Law
 from .processes import LinearAR as LinearAR
@@ -121,6 +122,7 @@ from .processes import NonlinearAR as NonlinearAR
 from .processes import NonlinearRegression as NonlinearRegression
 from .processes import OrthogonalAR as OrthogonalAR
 from .processes import OrthonormalFeatures as OrthonormalFeatures
+from .processes import PromptMixture as PromptMixture
 from .processes import PromptProcess as PromptProcess
 from .processes import Prompts as Prompts
 from .processes import Rademacher as Rademacher

@@ -55,7 +55,10 @@ def test_models_other_than_linear_attention(engine):
 EXHAUSTIVE = (
     "NextToken on DiagonalUnitary and symbols, and FewShot on a TrainingSet, not NextToken on OtherProcess"
 )
-SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not NextToken on OtherProcess"
+SUPPORTED = (
+    "NextToken on DiagonalUnitary, and FewShot on LinearRegression, its TaskPool, InWeightsRegression and mixtures of them, "
+    "not NextToken on OtherProcess"
+)
 
 
 @pytest.mark.parametrize(

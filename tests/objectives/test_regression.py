@@ -17,6 +17,7 @@ from mesascope.models import (
     LinearSelfAttention,
     PromptModel,
     StackedPrompt,
+    preconditioned_linear_transformer,
     prompt_linear_transformer,
 )
 from mesascope.objectives import ExactMoments, MonteCarlo, population_loss
@@ -24,8 +25,10 @@ from mesascope.objectives._regression_tasks import regression_tasks
 from mesascope.processes import (
     FewShot,
     Gaussian,
+    InWeightsRegression,
     LinearRegression,
     NoiseRange,
+    PromptMixture,
     RandomDiagonal,
     TaskPool,
     Uniform,
@@ -44,7 +47,9 @@ PROCESSES = {
     "random pool": TaskPool(
         LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), noise=NoiseRange(1.0)), tasks=2
     ),
+    "in weights": InWeightsRegression([1.0, -0.6], SIGMA, 0.8),
 }
+PROCESSES["mixture"] = PromptMixture(PROCESSES["noisy"], PROCESSES["pool"], 0.3)
 
 
 def model(dim, heads=1, context="examples", normalizer="t-1", sign=-1.0, scale=0.6, seed=0):
@@ -70,6 +75,7 @@ def exact(model, process, task):
         ("sphere", "all", 2),
         ("pool", "all", 2),
         ("random pool", "examples", 1),
+        ("mixture", "all", 1),
     ],
 )
 def test_it_is_the_mean_over_samples(name, context, heads):
@@ -123,6 +129,47 @@ def test_a_pool_is_the_mean_over_its_tasks(context):
         expected += float(shares @ (predicted - y[:, -1]) ** 2 / 2) / len(vectors)
     pool = TaskPool(LinearRegression(1, noise=0.6), vectors=vectors)
     assert exact(one, pool, FewShot(2)) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("context", ["examples", "all"])
+def test_in_weights_labels_are_noise_for_examples_and_known_for_the_query(context):
+    one = model(1, 2, context, "t", scale=1.0)
+    z, weights = np.polynomial.hermite_e.hermegauss(6)
+    weights = weights / weights.sum()
+    index = np.array(list(product(range(6), repeat=5)))  # x_1, x_2, x_q, y_1, y_2
+    x, y, shares = z[index[:, :3]], 0.6 * z[index[:, 3:]], np.prod(weights[index], axis=1)
+    error = np.asarray(one(jnp.asarray(x[..., None]), jnp.asarray(y))) - 1.3 * x[:, -1]
+    process = InWeightsRegression([1.3], label_scale=0.6)
+    assert exact(one, process, FewShot(2)) == pytest.approx(float(shares @ error**2) / 2, rel=1e-11)
+
+
+def test_in_weights_prompts_are_the_mean_over_samples():
+    process, task, one = PROCESSES["in weights"], FewShot(3), model(2, 2, "all", "t")
+    sampled = population_loss(one, process, task, MonteCarlo(60_000, seed=1, batch=20_000))
+    assert abs(exact(one, process, task) - float(sampled.value)) < 4 * float(sampled.standard_error)
+
+
+def test_in_weights_prompts_have_one_query():
+    with pytest.raises(ValueError, match="task: weights predictions after fewer than 3 examples"):
+        exact(model(2), PROCESSES["in weights"], FewShot(3, {1: 1, 3: 2}))
+
+
+def test_steps_on_the_context_lose_by_labels_that_are_noise():
+    # without values of inputs nothing is known by the weights: E y²/2, and half the power of the step on noise
+    sigma, w, examples, scale = np.array(SIGMA), np.array([1.0, -0.6]), 5, 0.8
+    step = np.array([[0.7, 0.1], [0.1, 0.4]])
+    spread = np.trace(step @ sigma @ step.T @ sigma) * scale**2 / examples
+    expected = (w @ sigma @ w + spread) / 2
+    process = PROCESSES["in weights"]
+    layered = preconditioned_linear_transformer(2, 1, key=named_key(0), start=[step])
+    assert exact(layered, process, FewShot(examples)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_mixture_is_the_mean_of_its_parts():
+    one, task = model(2, 2, "all"), FewShot(3)
+    process = PROCESSES["mixture"]
+    expected = 0.3 * exact(one, process.process, task) + 0.7 * exact(one, process.other, task)
+    assert exact(one, process, task) == pytest.approx(expected, rel=1e-14)
 
 
 def test_a_large_pool_tends_to_its_prior_as_one_over_root_k():

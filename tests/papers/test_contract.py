@@ -23,7 +23,7 @@ SIZES = """
     asked batch batches cases chosen_on conditions context_lengths contexts dim dims drawn eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations per_decade positions prompts rate recorded
-    regularizations replicas samples scales schedules seed seeds sequences sets short sizes spectra starts
+    regularizations replicas samples scales schedules seed seeds sequences sets shares short sizes spectra starts
     starts_per_scale states step_sizes steps tasks training_prompts tried width widths
 """
 # What is not whole in the others: data, starts, trainings and how far solvers go. All that is left are thresholds.

@@ -8,12 +8,15 @@ from mesascope.core import named_key
 from mesascope.processes import (
     Constant,
     DriftingRegression,
+    InWeightsRegression,
     LinearRegression,
     NoiseRange,
     NonlinearRegression,
     OrthonormalFeatures,
+    PromptMixture,
     RandomDiagonal,
     RandomFeatures,
+    TaskPool,
     TwoLayerReLU,
     Uniform,
 )
@@ -182,3 +185,44 @@ def test_labels_of_drifting_regression_have_noise_and_without_drift_are_linear()
     x, y = sample(DriftingRegression(1, drift=0.0, noise=0.5), 1)
     judge(y**2, 1.25)
     judge(y[:, 0] * y[:, 1] * x[:, 0, 0] * x[:, 1, 0], 1.0)
+
+
+def test_in_weights_only_the_query_has_a_label_that_its_input_tells():
+    w = np.array([0.5, -1.0, 2.0])
+    x, y = sample(InWeightsRegression(w, COVARIANCE, label_scale=0.7), 2)
+    np.testing.assert_allclose(y[:, -1], x[:, -1] @ w, rtol=1e-12, atol=1e-12)
+    judge(products(x[:, 0]), COVARIANCE)
+    judge(products(y[:, :-1]), 0.49 * np.eye(2))
+    judge(y[:, :-1, None] * x[:, :-1], 0)
+    judge(y[:, :-1, None] * x[:, -1:], 0)
+
+
+def test_a_mixture_has_prompts_of_both_processes_whole_and_in_their_shares():
+    pool = TaskPool(LinearRegression(2), vectors=[[3.0, -4.0]])
+    x, y = sample(PromptMixture(pool, LinearRegression(2, noise=0.5), share=0.3), 4)
+    known = abs(y - x @ [3.0, -4.0]).max(1) < 1e-9
+    judge(known, 0.3)  # a prompt with noise is never so near
+    other = y[~known] - x[~known] @ [3.0, -4.0]
+    judge(other[:, 0] ** 2, 25 + 2 + 0.25)
+    judge(known[:-1] * known[1:], 0.09)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (
+            lambda: PromptMixture(LinearRegression(2), LinearRegression(3)),
+            "other has inputs of dimension 3",
+        ),
+        (lambda: PromptMixture(LinearRegression(2), 3), "other must be a process or a table with its kind"),
+        (lambda: PromptMixture(LinearRegression(2), LinearRegression(2), share=1), "share must be"),
+        (lambda: InWeightsRegression([]), "weights must be a list of numbers"),
+        (lambda: InWeightsRegression([1, 2], [[1.0]]), "covariance must have shape (2, 2)"),
+        (lambda: InWeightsRegression([1], RandomDiagonal(Uniform(1))), "covariance must be a matrix"),
+        (lambda: InWeightsRegression([1], label_scale=0), "label_scale must be"),
+    ],
+)
+def test_what_mixtures_and_in_weights_prompts_refuse(call, what):
+    with pytest.raises((ValueError, TypeError)) as error:
+        call()
+    assert what in str(error.value) and "\n" not in str(error.value)

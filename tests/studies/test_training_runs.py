@@ -61,6 +61,15 @@ PROMPTS = {
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
 CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}
+CASES["prompt-mixture"] = (
+    "prompt-linear-transformer",
+    {"layers": 1},
+    {
+        "kind": "prompt-mixture",
+        "process": {"kind": "linear-regression", "dim": 2},
+        "other": {"kind": "in-weights-regression", "weights": [1, -1]},
+    },
+)
 CASES["urns"] = "token-transformer", SOFTMAX, {"kind": "urns", "symbols": 4}
 CASES["training-set"] = (
     "prompt-linear-transformer",

@@ -82,7 +82,7 @@ def depth_loss(matrices: list[Array], order: tuple[int, ...], tasks: Tasks, task
 def _loss(
     matrices: Array, tasks: Tasks, powers: np.ndarray, total: np.ndarray, order: tuple[int, ...]
 ) -> Estimate:
-    """Half of total · (tr P + σ²) and of the two polynomials, at whitened matrices M = Cᵀ A C, Σ = C Cᵀ."""
+    """Half of total · E y² and of the two polynomials, at whitened matrices M = Cᵀ A C, Σ = C Cᵀ."""
     root = jnp.linalg.cholesky(tasks.covariances[0])
     steps = root.T @ matrices @ root
     prior = root.T @ tasks.moments[0, 1:-1, 1:-1] @ root
@@ -90,7 +90,7 @@ def _loss(
     planned = plan(order)
     traces = _traces(steps, prior, planned)
     task, noisy = (_value(one, traces, powers) for one in (planned.task, planned.noise))
-    value = jnp.asarray(total * (jnp.trace(prior) + noise) + task + noise * noisy) / 2
+    value = jnp.asarray(total * tasks.power + task + noise * noisy) / 2
     return Estimate(value, jnp.zeros_like(value))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
 from mesascope.core import require_x64
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
     from mesascope.processes import (
         DiagonalUnitary,
         FewShot,
-        LinearRegression,
         NextToken,
+        PromptMixture,
         SymbolProcess,
-        TaskPool,
         TrainingSet,
     )
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from ._enumeration import EnumeratedObjective
     from ._exact import ExactObjective
     from ._finite import FiniteObjective
+    from ._mixed import MixedObjective
     from ._monte_carlo import SampledObjective
     from ._regression import RegressionObjective
+    from ._regression_tasks import Regression
     from ._sample_losses import Task
 
 _MAX_ENUMERATED = 20_000_000
@@ -57,28 +59,37 @@ class ExactMoments(Engine):
     that has six finite moments: planning takes milliseconds for any horizon, and every evaluation is O(d³). Supports one
     layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
     `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks. There it also supports
-    `preconditioned_linear_transformer` up to three steps, layers times loops, for inputs with a fixed covariance.
+    `preconditioned_linear_transformer` up to three steps, layers times loops, for inputs with a fixed covariance. All this on
+    `InWeightsRegression` as well, and on a `PromptMixture` of such processes.
     """
 
     def objective(
         self,
-        process: DiagonalUnitary | LinearRegression | TaskPool,
+        process: DiagonalUnitary | Regression | PromptMixture,
         task: NextToken | FewShot,
         normalizer: Normalizer = "t-1",
-    ) -> ExactObjective | RegressionObjective:
+    ) -> ExactObjective | RegressionObjective | MixedObjective:
         """Return the exact objective, prepared once for every (law, dim, task, normalizer) and cached."""
         from mesascope.models import check_normalizer
-        from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken, TaskPool
+        from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptMixture
 
         from ._exact import exact_objective
+        from ._mixed import MixedObjective
         from ._regression import regression_objective
+        from ._regression_tasks import Regression
 
         require_x64("ExactMoments")
-        if isinstance(process, LinearRegression | TaskPool) and isinstance(task, FewShot):
+        if isinstance(process, Regression) and isinstance(task, FewShot):
             return regression_objective(process, task)
+        if isinstance(process, PromptMixture) and isinstance(task, FewShot):
+            shares, parts = zip(*process.parts, strict=True)
+            return MixedObjective(
+                tuple(self.objective(one, task, normalizer) for one in parts), np.array(shares)
+            )
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
-                "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression and its TaskPool, not "
+                "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression, its TaskPool, "
+                f"InWeightsRegression and mixtures of them, not "
                 f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
             )
         return exact_objective(process.law, process.dim, task, check_normalizer(normalizer))

@@ -8,7 +8,8 @@ $W^{KQ}_h$ that multiply the query $(x_q, 0)$,
 where $s$ occurs only if the query attends to itself. Given the task (Σ, w, σ²), the $e_i$ are independent N(0, S) and $G$
 is Wishart, $E\,G A G = t^2 S A S + t (S A^\top S + \mathrm{tr}(A S) S)$; the query is N(0, Σ), and the loss has degree ≤ 6
 in it. Given Σ and σ², $M_h^\top S u_k$ and all else is affine in $v = (1, w, w^\top Σ w)$, so that the loss is a quadratic
-form in $v$ and needs of the law of $w$ only $E\,v v^\top$: no sum over tasks. It has degree 3 in Σ and 2 in σ², which the
+form in $v$ and needs of the law of $w$ only $E\,v v^\top$: no sum over tasks. Where the weights of the query are other ones,
+$q$ in place of $v$, terms with its label need $E\,v q^\top$. The loss has degree 3 in Σ and 2 in σ², which the
 nodes of `_regression_tasks` integrate exactly.
 """
 
@@ -33,11 +34,11 @@ from mesascope.models import (
     StackedPrompt,
     normalizer_inverses,
 )
-from mesascope.processes import FewShot, LinearRegression, TaskPool
+from mesascope.processes import FewShot, InWeightsRegression
 
 from ._depth import depth_loss, preconditioned_steps
 from ._engine import Objective
-from ._regression_tasks import Tasks, regression_tasks
+from ._regression_tasks import Regression, Tasks, regression_tasks
 
 _LAYERS = LinearSelfAttention | LowRankLinearSelfAttention | FactoredLinearSelfAttention
 
@@ -86,13 +87,18 @@ class RegressionObjective(Objective):
         return _loss(coefficients, layer, sign, self.tasks)
 
 
-def regression_objective(process: LinearRegression | TaskPool, task: FewShot) -> RegressionObjective:
+def regression_objective(process: Regression, task: FewShot) -> RegressionObjective:
     """Return the exact objective of prompts with Gaussian inputs.
 
     Raises:
         TypeError: for pools of nonlinear regression, inputs of another law, or sparse weights that are not of a pool.
-        ValueError: a random covariance of this dimension needs too many nodes.
+        ValueError: a random covariance of this dimension needs too many nodes; labels that are noise would be predicted.
     """
+    if isinstance(process, InWeightsRegression) and task.support != (task.examples,):
+        raise ValueError(
+            f"task: weights predictions after fewer than {task.examples} examples, whose labels are noise in "
+            f"{process.describe()}; leave out weights, or use MonteCarlo ('monte-carlo' in a SPEC)"
+        )
     return RegressionObjective(regression_tasks(process), task, process.dim)
 
 
@@ -159,13 +165,14 @@ def _loss(coefficients: np.ndarray, layer: Any, sign: float, tasks: Tasks) -> Es
 
 def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
     """Return the factors of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
-    given = jax.vmap(lambda noise, sigma, law: _given_task(m, u, sigma, law, noise), (0, None, None))
-    each = jax.vmap(given, (None, 0, 0))(tasks.noises, tasks.covariances, tasks.moments)
-    return jnp.einsum("nm,nmk->k", tasks.weights, each)
+    given = jax.vmap(lambda noise, *of: _given_task(m, u, *of, noise), (0, None, None, None))
+    each = jax.vmap(given, (None, 0, 0, 0))(tasks.noises, tasks.covariances, tasks.moments, tasks.query)
+    found = jnp.einsum("nm,nmk->k", tasks.weights, each)
+    return jnp.insert(found, 3, tasks.power)
 
 
-def _given_task(m: Array, u: Array, sigma: Array, law: Array, noise: Array) -> Array:
-    """Return the factors given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
+def _given_task(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> Array:
+    """Return the factors but that of 1, given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
 
     With M_h = (B_h; r_hᵀ), u_h = (a_h, c_h) and S = (I; wᵀ) Σ (I, w) + σ² e eᵀ, e the last unit vector,
 
@@ -199,11 +206,10 @@ def _given_task(m: Array, u: Array, sigma: Array, law: Array, noise: Array) -> A
         [
             jnp.sum(through * (sigma @ mean)),
             spread,
-            jnp.sum(through[:, 1:-1] * sigma),
-            law[0, -1] + noise,
+            jnp.sum((mean @ query)[:, 1:-1] * sigma),
             bias @ through[:, 0],
             own,
-            bias @ law[0, 1:-1],  # 0 where the mean of w is
+            bias @ query[0, 1:-1],  # 0 where the mean of w is
         ]
     )
 

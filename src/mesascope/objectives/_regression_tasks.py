@@ -1,16 +1,26 @@
-"""The law of the tasks (Σ, w, σ²) of regression prompts: nodes of Σ and σ², and given Σ the moments of w."""
+"""The law of the tasks (Σ, w, σ²) of regression prompts: nodes of Σ and σ², and given Σ moments of w, of the query's, too."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
+from typing import TypeAlias
 
 import equinox as eqx
 import numpy as np
 
-from mesascope.processes import Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
+from mesascope.processes import (
+    Gaussian,
+    InWeightsRegression,
+    LinearRegression,
+    NoiseRange,
+    RandomDiagonal,
+    TaskPool,
+)
 from mesascope.specs import Number
 
+Regression: TypeAlias = LinearRegression | TaskPool | InWeightsRegression
+"""Prompts of linear regression."""
 _MAX_NODES = 100_000
 
 
@@ -19,24 +29,30 @@ class Tasks(eqx.Module):
 
     Attributes:
         covariances: nodes of Σ, shape (n, d, d).
-        moments: E v vᵀ for v = (1, w, wᵀΣw), given Σ, shape (n, d + 2, d + 2).
+        moments: E v vᵀ for v = (1, w, wᵀΣw) of the examples, given Σ, shape (n, d + 2, d + 2).
+        query: E v qᵀ, q being v for the weights of the query; the same matrices where the query is like the examples.
         noises: nodes of σ², shape (m,).
         weights: weights of (Σ, σ²) with sum 1, shape (n, m).
+        power: E y² of the query.
     """
 
     covariances: np.ndarray
     moments: np.ndarray
+    query: np.ndarray
     noises: np.ndarray
     weights: np.ndarray
+    power: np.ndarray
 
 
-def regression_tasks(process: LinearRegression | TaskPool) -> Tasks:
+def regression_tasks(process: Regression) -> Tasks:
     """Return the tasks of a process with Gaussian inputs.
 
     Raises:
         TypeError: for pools of nonlinear regression, inputs of another law, or sparse weights that are not of a pool.
         ValueError: more than 100 000 nodes are needed.
     """
+    if isinstance(process, InWeightsRegression):
+        return _in_weights(process)
     base = process.process if isinstance(process, TaskPool) else process
     if not isinstance(base, LinearRegression):
         name = type(base).__name__
@@ -58,7 +74,25 @@ def _tasks(process: LinearRegression | TaskPool) -> Tasks:
     covariances, shares = _covariances(base)
     moments = np.stack([process.weight_moments(one) for one in covariances])
     noises, levels = _noises(base.noise)
-    return Tasks(covariances, moments, noises, np.outer(shares, levels))
+    power = shares @ moments[:, 0, -1] + levels @ noises
+    return Tasks(covariances, moments, moments, noises, np.outer(shares, levels), power)
+
+
+def _in_weights(process: InWeightsRegression) -> Tasks:
+    """Labels of examples are noise, as those of w = 0; the query has the weights of the process."""
+    sigma, w = process.inputs.input_covariance, process.vector
+    moments, query = np.zeros((2, 1, process.dim + 2, process.dim + 2))
+    power = w @ sigma @ w
+    moments[0, 0, 0] = 1
+    query[0, 0] = [1, *w, power]
+    return Tasks(
+        sigma[None],
+        moments,
+        query,
+        np.array([float(process.label_scale) ** 2]),
+        np.ones((1, 1)),
+        np.asarray(power),
+    )
 
 
 def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ from ._empirical import SamplesField as SamplesField
 from ._few_shot import FewShot as FewShot
 from ._gauss_rule import LineRule as LineRule
 from ._gaussian import Gaussian as Gaussian
+from ._in_weights_regression import InWeightsRegression as InWeightsRegression
 from ._laplace import Laplace as Laplace
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
@@ -33,6 +34,7 @@ from ._process import Prompts as Prompts
 from ._process import SequenceProcess as SequenceProcess
 from ._process import Target as Target
 from ._process import with_law as with_law
+from ._prompt_mixture import PromptMixture as PromptMixture
 from ._rademacher import Rademacher as Rademacher
 from ._random_diagonal import RandomDiagonal as RandomDiagonal
 from ._rotation_ar import RotationAR as RotationAR

@@ -1,9 +1,11 @@
 """How the claims of zhang2025 are tested."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.zhang2025 import _fixed_points, _flows
+from mesascope.papers.zhang2025 import _fixed_points, _flows, _in_weights
 from mesascope.processes import LinearRegression
 from mesascope.theory import zhang2025 as theory
 
@@ -75,6 +77,23 @@ def later(factor, size=None):
     )
 
 
+def backwards(patch):
+    """Flows that run back to their start, where nothing is known."""
+    right = _in_weights._course
+
+    def wrong(settings, share):
+        one = right(settings, share)
+        return replace(one, in_weights=one.in_weights[::-1], in_context=one.in_context[::-1])
+
+    patch.setattr(_in_weights, "_course", wrong)
+
+
+def other_share(patch):
+    """New tasks where they should be known."""
+    right = _in_weights._course
+    patch.setattr(_in_weights, "_course", lambda settings, share: right(settings, 1 - share))
+
+
 CASES = {
     "zhang2025/fixed-points": Case(
         {"eigenvalues": [0.5, 0.25]}, shifted_points, (another_formula, other_prompts), traced=False
@@ -92,6 +111,12 @@ CASES = {
         {**SMALL, "heads": 1},
         larger_errors,
         (changed("leaves", lambda time, settings: time + 0.2 * (settings.scale < 1e-4)),),
+        traced=False,
+    ),
+    "zhang2025/in-weights": Case(
+        {**SMALL, "heads": 1, "seeds": 1, "shares": [0.0, 0.3, 0.8, 1.0]},
+        backwards,
+        (other_share,),
         traced=False,
     ),
     # a second plateau that lasts; one that is left as the others are

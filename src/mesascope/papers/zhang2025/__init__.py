@@ -3,5 +3,6 @@
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._fixed_points import CLAIMS as _FIXED
 from ._flows import CLAIMS as _FLOWS
+from ._in_weights import CLAIMS as _IN_WEIGHTS
 
-CLAIMS = (*_FIXED, *_FLOWS)
+CLAIMS = (*_FIXED, *_FLOWS, *_IN_WEIGHTS)
