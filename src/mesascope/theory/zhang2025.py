@@ -13,7 +13,16 @@ $$E(\hat y - y)^2 = \mathrm{tr}\,\Lambda - 2\,\mathrm{tr}\,A\Lambda^2 + \mathrm{
 
 Errors are the paper's, without the factor ½ of this library's losses; flows are those of the loss with ½. Everything here
 is in the axes of Λ, where it is diagonal, and exact for fractions. Values of inputs and keys of labels, which are 0 at the
-paper's start, stay 0: the error is odd in w where they enter once. Source: the authors' program (net.py, data.py, commit
+paper's start, stay 0: the error is odd in w where they enter once.
+
+*All fixed points.* With $M = \Lambda^2 - \Lambda A C$ the gradient is 0 only if $M$ is 0 on $K$, the range of $A^\top$, which
+keys of heads with $v_h \ne 0$ span, and $M^\top$ on $Q$, that of $A$. So $\Lambda K = A C K \subseteq Q$ and
+$C^{-1} \Lambda^2 Q = A^\top \Lambda Q \subseteq K$. Both have the rank of $A$ as dimension, so that $K$ is invariant under
+$C^{-1} \Lambda^3$, whose entries $\lambda^2/(\frac{N+1}N \lambda + \frac1N \mathrm{tr}\Lambda)$ grow with λ. Where all
+eigenvalues differ, $K$ is spanned by a set S of eigenvectors, and from $A C k = \Lambda k$ on it $A$ is $\Lambda C^{-1}$ there
+and 0 on all others: every fixed point, of heads of any number and rank, predicts as one of the $2^D$ of `fixed_point`.
+
+Source: the authors' program (net.py, data.py, commit
 9a481d5); derived here.
 """
 

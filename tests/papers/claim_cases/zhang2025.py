@@ -64,6 +64,28 @@ def other_prompts(patch):
     patch.setattr(_fixed_points, "process_of", wrong)
 
 
+def equal_eigenvalues(patch):
+    """Data with one eigenvalue several times, whose eigenvectors are any of a plane."""
+    right = _fixed_points._searched
+
+    def wrong(settings, start):
+        equal = (np.mean(settings.eigenvalues),) * len(settings.eigenvalues)
+        return right(replace(settings, eigenvalues=equal), start)
+
+    patch.setattr(_fixed_points, "_searched", wrong)
+
+
+def larger_maps(patch):
+    """Critical points whose linear maps are a little too large."""
+    right = _fixed_points._searched
+
+    def wrong(settings, start):
+        slope, gradient = right(settings, start)
+        return slope * (1 + 1e-8), gradient
+
+    patch.setattr(_fixed_points, "_searched", wrong)
+
+
 def larger_errors(patch):
     """A formula whose errors are a little too large."""
     right = _flows._errors
@@ -97,6 +119,12 @@ def other_share(patch):
 CASES = {
     "zhang2025/fixed-points": Case(
         {"eigenvalues": [0.5, 0.25]}, shifted_points, (another_formula, other_prompts), traced=False
+    ),
+    "zhang2025/no-other-fixed-points": Case(
+        {"eigenvalues": [0.7, 0.3], "examples": 9, "heads": 2, "starts": 12},
+        equal_eigenvalues,
+        (larger_maps,),
+        traced=False,
     ),
     "zhang2025/order": Case(
         SMALL, larger_errors, (changed("passed_at", lambda loss, _: loss * 1.02),), traced=False

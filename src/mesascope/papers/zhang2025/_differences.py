@@ -38,7 +38,7 @@ DIFFERENCES = (
         "σ = 0.0003 to 0.001; for merged heads 10⁻³ and 10⁻⁵; 0.01 with shares of new tasks",
         _ALL,
     ),
-    Difference("seeds", "one (`config.py:8`)", "0 to 4; 0 to 2 with shares of new tasks", _ALL),
+    Difference("seeds", "one (`config.py:8`)", "0 to 4; 0 and 1 with shares of new tasks", _ALL),
     Difference(
         "model",
         "eight merged heads (file names in `plot_loss.ipynb`), the query attends to itself, no division by N",

@@ -1,4 +1,4 @@
-"""Fixed points of heads of rank one: every set of eigenvectors, proved as a critical point."""
+"""Fixed points: every set of eigenvectors is proved to be one, and searches find no others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy
+from jax import Array
 
 from mesascope.dynamics.certificates import NotProvedError, PromptQuestion, prove_exactly
 from mesascope.models import LowRankLinearSelfAttention
@@ -16,7 +19,8 @@ from mesascope.objectives import ExactMoments, PromptLayer
 from mesascope.processes import FewShot
 from mesascope.theory import zhang2025 as theory
 
-from .._claim import Claim, Finding, presets, verdict_if, within
+from .._claim import Claim, Finding, UnsettledError, presets, verdict_if, within
+from .._shared import shared
 from ._model import PAPER, Data, exact_eigenvalues, exact_process_of, model_of, process_of
 
 
@@ -77,6 +81,71 @@ def _proved_error(settings: _Points, layer: Any, weights: Any) -> Fraction | Non
         return None
 
 
+class _Shape(Data):
+    """The data, and the heads: their number and rank."""
+
+    heads: int = 4
+    rank: int = 1
+
+
+def _no_others(settings: _Searched) -> Finding:
+    """How far the critical points that searches find predict from the nearest of those of the formula."""
+    best = np.array(theory.slopes(settings.eigenvalues, settings.examples), float)
+    kinds: dict[str, int] = {}
+    worst, lost = 0.0, 0
+    for start in range(settings.starts):
+        slope, gradient = _searched(settings, start)
+        if gradient > settings.largest_gradient:
+            lost += 1
+            continue
+        learned = np.diag(slope) > best / 2
+        worst = max(worst, float(abs(slope - np.diag(learned * best)).max() / best.max()))
+        name = "".join("1" if one else "0" for one in learned)
+        kinds[name] = kinds.get(name, 0) + 1
+    if lost > settings.starts // 2:
+        raise UnsettledError(f"{lost} of {settings.starts} searches did not end at a critical point")
+    return Finding.of_error(
+        worst,
+        settings.tolerance,
+        {
+            "searches_by_the_eigenvectors_learned": dict(sorted(kinds.items())),
+            "searches_without_an_end": lost,
+        },
+    )
+
+
+def _searched(settings: _Searched, start: int) -> tuple[np.ndarray, float]:
+    """Return A and the largest entry of the gradient where a search for gradient 0 ends, from weights of a random size."""
+    rng = np.random.default_rng([settings.seed, start])
+    size = settings.heads * (1 + 2 * settings.rank * len(settings.eigenvalues))
+    slope, gradient, curvature = _programs(_Shape.of(settings))
+    begin = 10 ** rng.uniform(-0.5, 0.5) * rng.normal(size=size)
+    found = scipy.optimize.least_squares(
+        gradient, begin, curvature, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=20_000
+    )
+    return np.asarray(slope(found.x)), float(abs(found.fun).max())
+
+
+@shared(_Shape)
+def _programs(settings: _Shape) -> tuple[Any, Any, Any]:
+    """Return A of a vector of weights, and the gradient and the Hessian of half the error in them."""
+    heads, rank, dim = settings.heads, settings.rank, len(settings.eigenvalues)
+    lam = jnp.array(settings.eigenvalues)
+    c = lam / jnp.array(theory.slopes(settings.eigenvalues, settings.examples))
+    sizes = (heads, heads + heads * rank * dim)
+
+    def slope(theta: Array) -> Array:
+        v, k, q = jnp.split(theta, sizes)
+        k, q = (one.reshape(heads, rank, dim) for one in (k, q))
+        return jnp.einsum("h,hri,hrj->ij", v, q, k)
+
+    def loss(theta: Array) -> Array:
+        a = slope(theta)
+        return (lam.sum() - 2 * jnp.diag(a) @ lam**2 + jnp.sum(lam[:, None] * a**2 * c)) / 2
+
+    return slope, jax.jit(jax.grad(loss)), jax.jit(jax.hessian(loss))
+
+
 def _subsets(count: int) -> list[tuple[int, ...]]:
     return [chosen for size in range(count + 1) for chosen in combinations(range(count), size)]
 
@@ -98,6 +167,13 @@ class _Points(Data):
     tolerance: float = 1e-13
 
 
+class _Searched(_Shape):
+    seed: int = 0
+    starts: int = 100
+    largest_gradient: float = 1e-13
+    tolerance: float = 1e-9
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/fixed-points",
@@ -112,5 +188,19 @@ CLAIMS = (
         criterion="""At all 16 points, weights 1, e_k and a_k e_k, the gradient is 0 and the error as stated in rational
             arithmetic. The engine of this library, which shares no code with it, agrees to 1e-13, rounding of sums
             of order one, in all weights, also those of labels as keys and of inputs as values.""",
+    ),
+    Claim(
+        id=f"{PAPER}/no-other-fixed-points",
+        title="Heads have no fixed points but those of sets of eigenvectors",
+        evidence="exact",
+        origin="ours",
+        statement="""Where labels are values and inputs are keys and queries, and eigenvalues differ, every fixed point of heads
+            of any rank predicts as that of a set of eigenvectors does.""",
+        source="proved here (`theory.zhang2025`); zhang2025, abstract: exponentially many fixed points",
+        settings=presets(_Searched(), starts=1000, heads=6, rank=2),
+        check=_no_others,
+        criterion="""The statement has a proof; the check looks for what would contradict it. Searches for gradient 0 from
+            random weights end, where they do, with the linear map A of such a point, to 1e-9 of its largest entry:
+            weights of 1e-6 without curvature, which a gradient of 1e-13 allows, have products below that.""",
     ),
 )

@@ -21,7 +21,7 @@ class _Shares(Heads):
     heads: int = 2
     rank: int = 0
     scale: float = 0.01
-    seeds: int = 3
+    seeds: int = 2
     shares: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
