@@ -165,7 +165,9 @@ def _loss(coefficients: np.ndarray, layer: Any, sign: float, tasks: Tasks) -> Es
 
 def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
     """Return the factors of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
-    given = jax.vmap(lambda noise, *of: _given_task(m, u, *of, noise), (0, None, None, None))
+    given = jax.vmap(
+        lambda noise, sigma, law, query: _given_task(m, u, sigma, law, query, noise), (0, None, None, None)
+    )
     each = jax.vmap(given, (None, 0, 0, 0))(tasks.noises, tasks.covariances, tasks.moments, tasks.query)
     found = jnp.einsum("nm,nmk->k", tasks.weights, each)
     return jnp.insert(found, 3, tasks.power)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def _training_data(settings: _Shares, share: float) -> LinearRegression | InWeig
 
 def _start(settings: _Shares) -> PromptModel:
     """The heads of the authors' program, in which the query attends to itself, too."""
-    layer = start_of(settings).network
+    layer: Any = start_of(settings).network
     heads = LinearSelfAttention(layer.w_kq, layer.w_pv, "t", "all")
     return PromptModel(StackedPrompt(layer.width - 1), heads, LastEntry(1))
 
@@ -77,20 +78,15 @@ def _in_weights(settings: _Shares) -> Finding:
     least = np.array([[one.in_weights.min() for one in row] for row in found])
     last = np.array([[one.in_weights[-1] for one in row] for row in found])
     context = np.array([[one.in_context[-1] for one in row] for row in found])
+    known = settings.shares.index(0)
     mixed = [k for k, share in enumerate(settings.shares) if 0 < share < 1]
-    parts = {
-        "in-weights learning comes and goes": verdict_if(
-            (least[:, mixed] < 1).all() and (last[:, mixed] > 1).all()
-        ),
-        "without new tasks it stays": verdict_if(
-            bool(
-                (last[:, settings.shares.index(0)] < 1).all()
-                and (context[:, settings.shares.index(0)] > 1).all()
-            )
-        ),
-        "with more new tasks less is known by the weights": verdict_if((np.diff(least, axis=1) > 0).all()),
-        "with more new tasks more is learned in context": verdict_if((np.diff(context, axis=1) < 0).all()),
+    held = {
+        "in-weights learning comes and goes": (least[:, mixed] < 1) & (last[:, mixed] > 1),
+        "without new tasks it stays": (last[:, known] < 1) & (context[:, known] > 1),
+        "with more new tasks less is known by the weights": np.diff(least, axis=1) > 0,
+        "with more new tasks more is learned in context": np.diff(context, axis=1) < 0,
     }
+    parts = {what: verdict_if(bool(each.all())) for what, each in held.items()}
     names = [f"p = {share:g}" for share in settings.shares]
     means = {
         "least in-weights error": least.mean(0),
