@@ -146,7 +146,7 @@ CLAIMS = (
         origin="ours",
         statement="""Where a share 0 < p < 1 of prompts has new tasks and the others one known task, merged heads first answer
             the known task by their weights, then lose this as they learn in context.""",
-        source="the data are those of the authors' program (--icl, data.py:31-45); the statement is ours",
+        source="ours, on the data of zhang2025 (the authors' program, --icl, data.py:31-45)",
         settings=presets(_Shares(), heads=8),
         check=_in_weights,
         criterion="""For every seed and share the in-weights error, measured where labels of examples are noise, falls below
