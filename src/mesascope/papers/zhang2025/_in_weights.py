@@ -144,7 +144,7 @@ CLAIMS = (
         title="In-weights learning is transient unless all tasks are known",
         evidence="exact",
         origin="ours",
-        statement="""Where a share 0 < p < 1 of prompts has new tasks and the others one known task, merged heads first answer
+        statement="""Where a share p of prompts has new tasks and the others one known task, merged heads first answer
             the known task by their weights, then lose this as they learn in context.""",
         source="ours, on the data of zhang2025 (the authors' program, --icl, data.py:31-45)",
         settings=presets(_Shares(), heads=8),
