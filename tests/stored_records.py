@@ -206,8 +206,7 @@ def certificate(path):
     record = CertificateRecord(
         statement=("Exactly one critical point of L lies within 1e-40.", "Every a_j b_j is exactly 18/101."),
         spec={"law": {"kind": "gaussian", "scale": "1"}, "dim": 1, "horizon": 3},
-        w_kq=(("0", "0"), ("1/2", "0")),
-        w_pv=(("1/3", "0"),),
+        weights={"w_kq": (("0", "0"), ("1/2", "0")), "w_pv": (("1/3", "0"),)},
         radius="0.0000000000000000000000000000000000000001",
         unique_within="1/10000",
         positive=2,

@@ -35,14 +35,14 @@ def test_for_people(run, spec):
 def test_a_certificate_is_proved_again(run, certificate):
     found = run("certify", "--check", certificate, "--json").json
     assert found["proved"] is True and found["theorem"] == "48/265"
-    assert found["w_kq"] == json.loads(certificate.read_text())["w_kq"]
+    assert found["weights"] == json.loads(certificate.read_text())["weights"]
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
         ("radius", "0.1", "radius: no critical point was proved within"),
-        ("radius", "0", "w_kq: the gradient is not 0 at these weights"),
+        ("radius", "0", "weights.w_kq: the gradient is not 0 at these weights"),
         ("positive", 4, "positive: states 4, and 23 is proved"),
         ("negative", 1, "negative: states 1, and 0 is proved"),
         ("theorem", "1/6", "theorem: states 1/6, and 48/265 is proved"),
@@ -53,23 +53,26 @@ def test_a_certificate_is_proved_again(run, certificate):
         ("loss", ["0", "1e3"], "loss.1: must be a number in quotes such as"),
         ("statement", ["L is convex."], "statement: sentence 1 is not what is proved"),
         ("spec", {"law": "gaussian"}, "spec: dim: missing"),
-        ("w_pv", [["1", "2", "3"]], r"w_pv: must have 2 rows of 4 numbers"),
-        ("w_pv", [["1", "two"]], "w_pv.0.1: must be a number in quotes such as"),
+        ("w_pv", [["1", "2", "3"]], "weights.w_pv: must have 2 rows of 4 numbers"),
+        ("weights", {"w": [["1"]]}, "weights: must have the arrays w_kq, w_pv"),
+        ("w_pv", [["1", "two"]], "weights.w_pv.0.1: must be a number in quotes such as"),
         ("zero", -1, "zero: Input should be greater than or equal to 0"),
         ("surprise", 1, "surprise: Extra inputs are not permitted"),
     ],
 )
 def test_a_false_line_is_named(run, certificate, field, value, message):
     content = json.loads(certificate.read_text())
-    content[field] = value
+    (content["weights"] if field == "w_pv" else content)[field] = value
     certificate.write_text(json.dumps(content, indent=1))
     ended = run("certify", "--check", certificate)
     assert (ended.status, ended.out) == (2, "")
     first = next(
-        n for n, line in enumerate(certificate.read_text().splitlines(), 1) if line.startswith(f' "{field}"')
+        n
+        for n, line in enumerate(certificate.read_text().splitlines(), 1)
+        if line.startswith(f' "{field}"') or (line.startswith(f'  "{field}"') and field == "w_pv")
     )
     # the line of the entry that the message names: lists are written with one entry, or one bracket, a line
-    first += {"products.1": 5, "w_pv.0.1": 3, "loss.1": 2}.get(message.split(":")[0], 0)
+    first += {"products.1": 5, "weights.w_pv.0.1": 3, "loss.1": 2}.get(message.split(":")[0], 0)
     if field != "radius" or value != "0":  # there the centre fails
         assert f"{certificate}:{first}: " in ended.err
     assert message in ended.err
@@ -82,7 +85,7 @@ def test_numbers_of_any_size_are_refused_with_their_line(run, certificate):
         (5000 * "1", "at most 4000"),
     ):
         content = json.loads(certificate.read_text())
-        content["w_pv"][0][0] = value
+        content["weights"]["w_pv"][0][0] = value
         certificate.with_name("huge.json").write_text(json.dumps(content, indent=1))
         ended = run("certify", "--check", certificate.with_name("huge.json"))
         assert ended.status == 2 and re.search(rf"huge\.json:\d+: .*({message})", ended.err)
@@ -103,7 +106,7 @@ def test_many_digits(run, spec):
 
 def test_a_moved_centre_is_refused(run, certificate):
     content = json.loads(certificate.read_text())
-    content["w_kq"][2][0] = str(float(content["w_kq"][2][0]))
+    content["weights"]["w_kq"][2][0] = str(float(content["weights"]["w_kq"][2][0]))
     certificate.write_text(json.dumps(content, indent=1))
     refusal = run("certify", "--check", certificate).refusal
     assert "radius: no critical point was proved within 1e-30" in refusal
@@ -157,3 +160,46 @@ def test_a_failed_proof_is_not_bad_input(run, spec, tmp_path):
     assert json.loads(ended.out)["proved"] is False
     assert "not proved: " in ended.err
     assert not path.exists()
+
+
+PROMPTS = {
+    "process": {"kind": "linear-regression", "dim": 1, "covariance": [["7/10"]]},
+    "examples": 4,
+    "model": {"kind": "prompt-linear-transformer", "layers": 1, "scale": 0.5},
+}
+
+
+def test_a_certificate_on_prompts_is_written_and_proved_again_without_the_flow(run, spec, tmp_path):
+    path = tmp_path / "prompts.json"
+    assert run("certify", spec(PROMPTS), "--out", path).status == 0
+    content = json.loads(path.read_text())
+    # the least loss of one layer: ½ λ (1 − 1/(1 + (1 + tr Λ/λ)/N)), with λ = tr Λ = 7/10 and N = 4
+    low, high = map(Fraction, content["loss"])
+    assert low <= Fraction(7, 20) * (1 - 1 / (1 + Fraction(2, 4))) <= high
+    found = run("certify", "--check", path, "--json").json
+    assert found["proved"] is True and found["weights"] == content["weights"]
+    content["weights"]["w_kq"][0][0] = "1/2"
+    path.write_text(json.dumps(content, indent=1))
+    ended = run("certify", "--check", path)
+    assert ended.status == 2 and f"{path}:" in ended.err and "spec, weights and radius" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"process": {**PROMPTS["process"], "covariance": [[0.7]]}}, "covariance[0][0]: 0.7 is a float"),
+        ({"engine": "monte-carlo"}, "engine: certificates compute the loss exactly"),
+        ({"test_process": PROMPTS["process"]}, "test_process: certificates are about one loss"),
+        (
+            {"model": {"kind": "preconditioned-linear-transformer", "layers": 2}},
+            "rational losses of prompts are those of one layer",
+        ),
+        (
+            {"process": {"kind": "task-pool", "process": PROMPTS["process"], "tasks": 2}},
+            "process: must be a LinearRegression",
+        ),
+    ],
+)
+def test_what_cannot_be_certified_on_prompts(run, spec, change, message):
+    ended = run("certify", spec({**PROMPTS, **change}))
+    assert ended.status == 2 and message in ended.err and ended.err.count("\n") == 1

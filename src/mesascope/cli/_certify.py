@@ -12,7 +12,7 @@ from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.records import CertificateRecord
-    from mesascope.studies import CertifySpec
+    from mesascope.studies import CertifyModelSpec, CertifySpec
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class Certify(PluginOption):
     The flow is solved in floating point; every statement is proved with rational and
     interval arithmetic, from the loss alone.
 
-    Write numbers of the law as integers, or as fractions or decimals in quotes: "1/10",
-    "0.1".
+    Write numbers as integers, or as fractions or decimals in quotes: "1/10", "0.1".
 
     Exit status: 0 proved, 1 not proved (which does not mean false), 2 bad input or a
     certificate that cannot be proved.
     """
 
     spec: Annotated[Positional[str | None], arg(metavar="[SPEC]", help_behavior_hint="")] = None
-    """TOML or JSON file with law, dim, horizon, init; - reads standard input."""
+    """TOML or JSON file with law, dim, horizon, init, or process, examples and model; - reads
+    standard input."""
     out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write the certificate: centre, radius, bounds, statement."""
     check: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Prove a certificate again, without solving the flow; instead of SPEC."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: proved, reason, statement, radius, unique_within, positive, negative,
-    zero, loss, products, theorem, w_kq, w_pv, spec, provenance."""
+    zero, loss, products, theorem, weights, spec, provenance."""
 
     def run(self) -> int:
         """Prove, print and write; return the exit status."""
@@ -54,11 +54,11 @@ class Certify(PluginOption):
     def _proved(self, file: str) -> int:
         from mesascope.dynamics.certificates import NotProvedError
         from mesascope.records import RecordError, write_certificate
-        from mesascope.studies import CertifySpec, read_spec
+        from mesascope.studies import certify_spec, read_spec
 
         reason = None
         with in_file(file):
-            spec = read_spec(file, CertifySpec)
+            spec = read_spec(file, certify_spec)
             if self.out is not None:
                 _refuse_output(self.out)
             compute_in_64_bits()
@@ -82,7 +82,7 @@ class Certify(PluginOption):
         self._show(record)
         return DONE
 
-    def _solved(self, spec: "CertifySpec") -> "CertificateRecord":
+    def _solved(self, spec: "CertifySpec | CertifyModelSpec") -> "CertificateRecord":
         console = progress()
         if console.quiet:
             return spec.run()

@@ -57,7 +57,7 @@ _SPECS = {
     "formula": {"SPEC": "FormulaSpec"},
     "train": {"SPEC": "TrainSpec"},
     "identify": {"SPEC": "IdentifySpec"},
-    "certify": {"SPEC": "CertifySpec"},
+    "certify": {"SPEC": "CertifySpec", "SPEC with a model": "CertifyModelSpec"},
     "sweep": {"SPEC": "StudySpec"},
 }
 """Commands that read a SPEC → what it may be, and the class whose fields help lists."""

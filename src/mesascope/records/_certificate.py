@@ -13,7 +13,7 @@ from ._files import RecordError, read_json_text, write_text
 from ._plain import PlainMapping, parse_json
 from ._provenance import Provenance
 
-CERTIFICATE_FORMAT: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+CERTIFICATE_FORMAT: Literal["mesascope.certificate/2"] = "mesascope.certificate/2"
 """The format that the file of a certificate names."""
 Rational = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+|/[1-9][0-9]*)?$", max_length=4000)]
 """A rational number: an integer, a decimal, or a quotient; as long as Python reads and writes them."""
@@ -27,25 +27,24 @@ class CertificateRecord(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         format: what this file is.
         statement: what is proved, in sentences.
-        spec: the loss: law, dim, horizon, weights, rho, mask.
-        w_kq, w_pv: the centre, rational weights.
+        spec: the loss: law, dim, horizon, weights, rho, mask; or process, task, and the model whose shapes the weights have.
+        weights: the centre, rational weights: every array of the layer as rows along its last axis.
         radius: exactly one critical point with the conserved quantities of the centre lies within it, entry by entry; 0 if
             the centre itself is one.
         unique_within: and no other within this radius; None if nothing is proved about others.
         positive, negative, zero: how many eigenvalues of the Hessian are so, over the weights that the loss depends on and
             no mask holds.
         loss: numbers below and above the loss there.
-        products: the same for a_j b_j, for every coordinate.
+        products: the same for a_j b_j, for every coordinate; none on prompts.
         theorem: what every a_j b_j is exactly, if it is the limit of diagonal flows (Theorem 4.1 of zheng2024 or its
             generalization, as the statement says); else None.
         provenance: versions, commit, platform and time.
     """
 
-    format: Literal["mesascope.certificate/1"] = CERTIFICATE_FORMAT
+    format: Literal["mesascope.certificate/2"] = CERTIFICATE_FORMAT
     statement: tuple[str, ...]
     spec: PlainMapping
-    w_kq: Annotated[tuple[Row, ...], Field(min_length=1)]
-    w_pv: Annotated[tuple[Row, ...], Field(min_length=1)]
+    weights: dict[str, tuple[Row, ...]]
     radius: Rational
     unique_within: Rational | None
     positive: Count

@@ -1,5 +1,7 @@
 from ._certify import CertifiedLossSpec as CertifiedLossSpec
+from ._certify import CertifyModelSpec as CertifyModelSpec
 from ._certify import CertifySpec as CertifySpec
+from ._certify import certify_spec as certify_spec
 from ._certify import check_certificate as check_certificate
 from ._checkpoints import Checkpoints as Checkpoints
 from ._data import DataSpec as DataSpec

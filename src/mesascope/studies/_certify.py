@@ -1,5 +1,6 @@
 """Specifications of certificates, and certificates that are checked from scratch."""
 
+import abc
 import os
 from collections.abc import Callable
 from fractions import Fraction
@@ -9,14 +10,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from mesascope.core import Progress
 from mesascope.records import CertificateFile, CertificateRecord, provenance
-from mesascope.specs import SpecError, error_path, integer
+from mesascope.specs import Spec, SpecError, error_path, integer
 
 from ._flow_settings import MaskName
+from ._model_problem import ModelProblemSpec, names_any_model
 from ._problem import ProblemSpec, StartSpec
 from ._read import parse_spec
 
 if TYPE_CHECKING:
-    from mesascope.dynamics.certificates import Proved, SequenceQuestion
+    from mesascope.dynamics.certificates import Certificate, Proved, Question, SequenceQuestion
 
 _DECIMALS = 5  # of bounds, in addition to those of the radius
 
@@ -50,7 +52,31 @@ class CertifiedLossSpec(ProblemSpec):
         return SequenceQuestion(process, task, self.rho, self.mask)
 
 
-class CertifySpec(StartSpec, CertifiedLossSpec):
+class CertifiedModelSpec(ModelProblemSpec):
+    """The loss of a certificate on regression prompts; all its numbers are rational. Initial weights are those of the flow."""
+
+    @model_validator(mode="after")
+    def _exact_engine(self) -> Self:
+        if self.engine is not None:
+            raise SpecError("certificates compute the loss exactly; leave it out", "engine")
+        if self.test_process is not None:
+            raise SpecError("certificates are about one loss; leave it out", "test_process")
+        return self
+
+    def question(self) -> "Question":
+        """Return the loss.
+
+        Raises:
+            SpecError: a number is not rational, or the layer or the process is not one whose loss is.
+        """
+        from mesascope.dynamics.certificates import question_of
+
+        model, process, task, *_ = self.build()
+        with error_path():
+            return question_of(model, process, task)
+
+
+class _CertifySpec(Spec):
     """A proof about the critical point that gradient flow ends at.
 
     Attributes:
@@ -58,6 +84,14 @@ class CertifySpec(StartSpec, CertifiedLossSpec):
     """
 
     digits: Annotated[int, BeforeValidator(integer), Field(ge=10, le=1000)] = 40
+
+    @abc.abstractmethod
+    def certified(self, progress: Callable[[Progress], None] | None) -> "Certificate":
+        """Follow the flow, polish its end, and prove what can be proved about it."""
+
+    @abc.abstractmethod
+    def loss_fields(self) -> dict[str, Any]:
+        """The fields of a file that specify the loss, without what is only about the flow."""
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> CertificateRecord:
         """Follow the flow, polish its end, and prove what can be proved about it.
@@ -67,21 +101,60 @@ class CertifySpec(StartSpec, CertifiedLossSpec):
             NotProvedError: a test fails; nothing is proved then.
             ValueError: 64-bit mode is off.
         """
+        found = self.certified(progress)
+        return _record(found.question, found.centre, found.proved, self.loss_fields())
+
+
+class CertifySpec(_CertifySpec, StartSpec, CertifiedLossSpec):
+    """A proof about the critical point that gradient flow of one layer on sequences ends at.
+
+    Attributes:
+        digits: decimal places of the radius, 10 … 1000; default 40.
+    """
+
+    def certified(self, progress: Callable[[Progress], None] | None) -> "Certificate":
+        """Follow the flow, polish its end, and prove what can be proved about it."""
         from mesascope.dynamics.certificates import certify
 
         question = self.question()
         with error_path("init"):
             model = self.init.build(self.dim, self.rho)
-        found = certify(
-            model,
-            question.process,
-            question.task,
-            mask=self.mask,
-            digits=self.digits,
-            progress=progress,
+        return certify(
+            model, question.process, question.task, mask=self.mask, digits=self.digits, progress=progress
         )
-        written = self.model_dump(mode="json", exclude={"init", "digits", "engine", "process"})
-        return _record(question, found.centre, found.proved, written)
+
+    def loss_fields(self) -> dict[str, Any]:
+        """The fields of a file that specify the loss."""
+        return self.model_dump(mode="json", exclude={"init", "digits", "engine", "process"})
+
+
+class CertifyModelSpec(_CertifySpec, CertifiedModelSpec):
+    """A proof about the critical point that gradient flow of one layer on regression prompts ends at.
+
+    Attributes:
+        digits: decimal places of the radius, 10 … 1000; default 40.
+    """
+
+    def certified(self, progress: Callable[[Progress], None] | None) -> "Certificate":
+        """Follow the flow, polish its end, and prove what can be proved about it."""
+        from mesascope.dynamics.certificates import certify
+
+        self.question()
+        model, process, task, *_ = self.build()
+        return certify(model, process, task, digits=self.digits, progress=progress)
+
+    def loss_fields(self) -> dict[str, Any]:
+        """The fields of a file that specify the loss, and the model whose shapes the weights have."""
+        return self.model_dump(mode="json", exclude={"digits", "engine"}, exclude_none=True)
+
+
+def certify_spec(data: Any) -> type[CertifySpec] | type[CertifyModelSpec]:
+    """The class of the specification of a certificate in a file: of a model if it names one."""
+    return CertifyModelSpec if names_any_model(data) else CertifySpec
+
+
+def _loss_spec(data: Any) -> type[CertifiedLossSpec] | type[CertifiedModelSpec]:
+    return CertifiedModelSpec if names_any_model(data) else CertifiedLossSpec
 
 
 def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
@@ -95,19 +168,20 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     file = CertificateFile(path)
     record = file.record
     try:
-        spec = parse_spec(dict(record.spec), CertifiedLossSpec)
+        spec = parse_spec(dict(record.spec), _loss_spec)
         question = spec.question()
     except SpecError as error:
         raise file.error(["spec"], str(error)) from None
-    centre = _centre(file, spec.dim)
+    centre = _centre(file, question)
     radius = Fraction(record.radius)
     if not 0 <= radius < 1:
         raise file.error(["radius"], "must lie in 0 … 1")
     try:
         proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
     except NotProvedError as error:
-        what = f"{error}; spec, w_kq, w_pv and radius do not belong together"
-        raise file.error([error.field or "radius"], what) from None
+        what = f"{error}; spec, weights and radius do not belong together"
+        field = error.field or "radius"
+        raise file.error(["weights", field] if field in record.weights else [field], what) from None
     _compare(file, _record(question, centre, proved, dict(record.spec)))
     return record
 
@@ -139,29 +213,33 @@ def _compare(file: CertificateFile, again: CertificateRecord) -> None:
         raise file.error(["statement"], f"must have {len(again.statement)} sentences")
 
 
-def _centre(file: CertificateFile, dim: int) -> tuple[Fraction, ...]:
+def _centre(file: CertificateFile, question: "Question") -> tuple[Fraction, ...]:
+    weights, places = file.record.weights, question.places()
+    if set(weights) != set(places):
+        raise file.error(["weights"], f"must have the arrays {', '.join(places)}")
     entries: list[Fraction] = []
-    for name, height in (("w_kq", 2 * dim), ("w_pv", dim)):
-        rows = getattr(file.record, name)
-        if len(rows) != height or {len(row) for row in rows} != {2 * dim}:
-            raise file.error([name], f"must have {height} rows of {2 * dim} numbers for dim = {dim}")
+    for name, of in places.items():  # in the order of θ
+        rows, width = weights[name], of.shape[-1]
+        if len(rows) != of.size // width or {len(row) for row in rows} != {width}:
+            raise file.error(["weights", name], f"must have {of.size // width} rows of {width} numbers")
         entries += [Fraction(entry) for row in rows for entry in row]
     return tuple(entries)
 
 
 def _record(
-    question: "SequenceQuestion", centre: tuple[Fraction, ...], proved: "Proved", spec: dict[str, Any]
+    question: "Question", centre: tuple[Fraction, ...], proved: "Proved", spec: dict[str, Any]
 ) -> CertificateRecord:
     from mesascope.dynamics.certificates import statement
 
-    width = 2 * question.process.dim
-    rows = [tuple(map(_written, centre[at : at + width])) for at in range(0, len(centre), width)]
+    weights = {
+        name: tuple(tuple(_written(centre[place]) for place in row) for row in of.reshape(-1, of.shape[-1]))
+        for name, of in question.places().items()
+    }
     places = len(str(proved.radius.denominator)) + _DECIMALS
     return CertificateRecord(
         statement=statement(question, proved),
         spec=spec,
-        w_kq=tuple(rows[:width]),
-        w_pv=tuple(rows[width:]),
+        weights=weights,
         radius=_written(proved.radius),
         unique_within=None if proved.unique_within is None else _written(proved.unique_within),
         positive=proved.inertia.positive,

@@ -3,6 +3,7 @@
 from ._certify import Certificate as Certificate
 from ._certify import certify as certify
 from ._certify import certify_near as certify_near
+from ._certify import question_of as question_of
 from ._decimals import decimal_places as decimal_places
 from ._exact_law import require_exact as require_exact
 from ._exact_point import exact_gradient as exact_gradient

@@ -111,7 +111,7 @@ def certify(
     digits = integer_at_least("digits", digits, 10)
     if digits > _MAX_DIGITS:
         raise ValueError(f"digits: at most {_MAX_DIGITS}, got {digits}")
-    question = _question(model, process, task, mask)
+    question = question_of(model, process, task, mask)
     _check_masked(question, model)
     flow = gradient_flow(model, process, task, mask=mask, progress=progress, max_steps=_EXPLICIT_STEPS)
     if flow.result is Outcome.STEP_LIMIT:  # a flat landscape
@@ -127,7 +127,12 @@ def certify(
     return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
 
 
-def _question(model: Any, process: Any, task: Any, mask: Literal["off-diagonal"] | None) -> Question:
+def question_of(model: Any, process: Any, task: Any, mask: Literal["off-diagonal"] | None = None) -> Question:
+    """Which loss `certify` proves something about, for the structure of a model.
+
+    Raises:
+        TypeError, ValueError: as `certify`.
+    """
     if isinstance(model, PromptModel):
         require_exact(process, task, prompts=True)
         if mask is not None:

@@ -52,9 +52,9 @@ class PromptQuestion(Question):
             f"{self.process.describe()}{covariance}{prior} with {self.task.describe()}. It is nowhere below {self.least}."
         )
 
-    def field_of(self, place: int) -> str:
-        """The array of weights in which a place of θ lies."""
-        return next(name for name, places in self.layer.places().items() if place in places)
+    def places(self) -> dict[str, np.ndarray]:
+        """The places in θ of the entries of every array of weights, by its name."""
+        return self.layer.places()
 
     @property
     def least(self) -> Fraction:

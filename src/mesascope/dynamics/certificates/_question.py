@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from flint import arb
 
 from mesascope.objectives import LossPolynomial
@@ -33,8 +34,12 @@ class Question(abc.ABC):
         """A sentence that says what L is."""
 
     @abc.abstractmethod
+    def places(self) -> dict[str, np.ndarray]:
+        """The places in θ of the entries of every array of weights, by its name."""
+
     def field_of(self, place: int) -> str:
-        """The matrix in which a place of θ lies."""
+        """The array of weights in which a place of θ lies."""
+        return next(name for name, places in self.places().items() if place in places)
 
     @property
     def fixed(self) -> frozenset[int]:

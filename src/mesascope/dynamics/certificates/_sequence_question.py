@@ -61,9 +61,11 @@ class SequenceQuestion(Question):
             f"{self.task.horizon}, context lengths {weights}, ρ_t = {self.normalizer}{mask}."
         )
 
-    def field_of(self, place: int) -> str:
-        """The matrix in which a place of θ lies."""
-        return "w_kq" if place < 4 * self.process.dim**2 else "w_pv"
+    def places(self) -> dict[str, np.ndarray]:
+        """The places in θ of the entries of W^KQ and W^PV."""
+        width = 2 * self.process.dim
+        rows = np.arange(3 * width * width // 2).reshape(-1, width)
+        return {"w_kq": rows[:width], "w_pv": rows[width:]}
 
     def products(self, theta: Sequence[Any]) -> tuple[Any, ...]:
         """The a_j b_j, the products of the two diagonals."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from mesascope.specs import Spec
 
-from .._certify import CertifySpec
+from .._certify import CertifyModelSpec, CertifySpec, certify_spec
 from .._flow import FlowResult, FlowSpec, follow_together
 from .._identify import IdentifySpec
 from .._loss import LossSpec
@@ -25,7 +25,7 @@ SPECS: dict[str, KindOfSpec[Any]] = {
     "flow": flow_spec,
     "train": TrainSpec,
     "identify": IdentifySpec,
-    "certify": CertifySpec,
+    "certify": certify_spec,
     "loss": loss_spec,
 }
 """Kind of run → its specification."""
@@ -185,7 +185,7 @@ def _identify(spec: IdentifySpec, folder: Path) -> Computed:
     )
 
 
-def _certify(spec: CertifySpec, folder: Path) -> Computed:
+def _certify(spec: CertifySpec | CertifyModelSpec, folder: Path) -> Computed:
     record = spec.run()
     return Computed({"proved": True, **record.model_dump(mode="json", exclude={"provenance", "spec"})})
 
@@ -204,6 +204,7 @@ _COMPUTE: dict[type[Spec], Callable[[Any, Path], Computed]] = {
     TrainSpec: _train,
     IdentifySpec: _identify,
     CertifySpec: _certify,
+    CertifyModelSpec: _certify,
     LossSpec: _loss,
     ModelFlowSpec: _model_flow,
     ModelLossSpec: _loss,
