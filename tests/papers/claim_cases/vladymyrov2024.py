@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _named, _ridge
+from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _named, _ridge, _second_order
 from mesascope.papers.vladymyrov2024._ridge import Examples
 from mesascope.theory import Construction
 from mesascope.theory.vladymyrov2024 import _risk
@@ -16,18 +16,18 @@ def _weights_a_little_off(patch):
 
 
 def _curvature_a_tenth_off(patch):
-    right = _exact.vonoswald2023.gradient_descent_plus_plus
+    right = _second_order.vonoswald2023.gradient_descent_plus_plus
     patch.setattr(
-        _exact.vonoswald2023,
+        _second_order.vonoswald2023,
         "gradient_descent_plus_plus",
         lambda dim, steps, curvatures: right(dim, steps, [0.9 * c for c in curvatures]),
     )
 
 
 def _steps_that_grow_more_slowly(patch):
-    right = _exact._Prompts.steps_of_descent
+    right = _second_order._Prompts.steps_of_descent
     patch.setattr(
-        _exact._Prompts, "steps_of_descent", lambda prompts, *limits: right(prompts, *limits) ** 0.9
+        _second_order._Prompts, "steps_of_descent", lambda prompts, *limits: right(prompts, *limits) ** 0.9
     )
 
 
@@ -37,8 +37,8 @@ def _heads_that_do_not_read_labels(patch):
 
 
 def _layers_counted_twice(patch):
-    right = _exact._first
-    patch.setattr(_exact, "_first", lambda *args: 2 * right(*args))
+    right = _second_order._first
+    patch.setattr(_second_order, "_first", lambda *args: 2 * right(*args))
 
 
 def _starts_that_lead_to_the_local_minimum(patch):

@@ -5,5 +5,6 @@ from ._exact import CLAIMS as _EXACT
 from ._mixed_noise import CLAIMS as _MIXED_NOISE
 from ._named import CLAIMS as _NAMED
 from ._rows import CLAIMS as _ROWS
+from ._second_order import CLAIMS as _SECOND_ORDER
 
-CLAIMS = (*_EXACT, *_ROWS, *_MIXED_NOISE, *_NAMED)
+CLAIMS = (*_EXACT, *_SECOND_ORDER, *_ROWS, *_MIXED_NOISE, *_NAMED)
