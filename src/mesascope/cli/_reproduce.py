@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -112,6 +113,9 @@ class Reproduce:
                 if event.kind != "progress":  # those come from threads of trainings
                     check_for_press()  # it may be the reason why a check failed
                 watcher.watch(event)
+                if event.kind == "done":  # while others are checked; what cannot be drawn is told at the end
+                    with suppress(ValueError):
+                        render_run(event.folder)
 
             try:
                 done = reproduce(

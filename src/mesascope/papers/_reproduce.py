@@ -25,13 +25,14 @@ class Event:
     """What `reproduce` reports: a claim starts, makes progress, is done, or is reused from an earlier run.
 
     `index` counts the claims that were finished before; `stale` says why an existing record is not reused; `progress` is that
-    of a training inside it.
+    of a training inside it. Its files are in `folder`, the run directory.
     """
 
     kind: Literal["start", "progress", "done", "reused"]
     claim: Claim
     index: int
     total: int
+    folder: Path
     record: ClaimRecord | None
     stale: str | None = None
     progress: str = ""
@@ -131,7 +132,7 @@ def reproduce(
             jobs.append(Job(claim, preset, mark, why_stale(run, claim.id, claim.settings[preset], rerun)))
             continue
         remove_unfinished(run, claim.id)
-        report(Event("reused", claim, len(found), len(chosen), record))
+        report(Event("reused", claim, len(found), len(chosen), run.path, record))
         found[claim.id] = record
     by_id = {job.claim.id: job for job in jobs}
 
@@ -139,7 +140,7 @@ def reproduce(
         job = by_id[id]
         progress = what if isinstance(what, str) else ""
         record = what if isinstance(what, ClaimRecord) else None
-        report(Event(kind, job.claim, len(found), len(chosen), record, job.stale, progress))
+        report(Event(kind, job.claim, len(found), len(chosen), run.path, record, job.stale, progress))
         if record is not None:
             found[id] = record
 
