@@ -301,6 +301,7 @@ def test_every_block_of_the_mathematics_runs_and_agrees(page, tmp_path, monkeypa
     assert set(names["differences"](names["two_pairs"], (0,) * 6)) == {2}
 
 
+@pytest.mark.slow
 def test_every_command_shows_its_help(tmp_path, monkeypatch):
     _run_in(tmp_path, monkeypatch, "reference/commands")
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")

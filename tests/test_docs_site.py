@@ -150,6 +150,7 @@ def test_no_block_is_wider_than_the_site(page):
     assert not [line for _, block in blocks_of_page for line in block.splitlines() if len(line) > COLUMNS]
 
 
+@pytest.mark.slow
 def test_the_animation_is_that_of_the_flow():
     stored = PICTURE.read_text("utf-8")
     drawn, number = picture(), re.compile(r"-?\d+(?:\.\d+)?")

@@ -65,6 +65,7 @@ def test_commands_work_without_extras_or_name_the_one_that_is_missing(tmp_path, 
     assert re.fullmatch(said, ended.stderr.strip())
 
 
+@pytest.mark.slow
 def test_packages_of_extras_are_known():
     assert {"nicegui", "plotly", "sqlalchemy", "psycopg", "distributed", "dask_jobqueue", "pyarrow"} <= {
         *packages()

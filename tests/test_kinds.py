@@ -99,6 +99,7 @@ def test_a_model_learns_from_the_data_that_it_reads(name, data):
     assert np.isfinite(sizes).all() and max(sizes) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", known_kinds("layer"))
 def test_a_layer_maps_streams(name):
     one, width = example("layer", name), 4

@@ -254,6 +254,7 @@ def test_colours_that_are_values_are_kept():
     assert len(claim_pictures.reduced(picture, values=False).getcolors()) <= claim_pictures.COLOURS
 
 
+@pytest.mark.slow
 def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypatch, writer):
     figure, id = "zheng2024-normalizers.png", "zheng2024/other-normalizers"
     for page in FOLDER.glob("*.md"):

@@ -26,6 +26,7 @@ def test_import_takes_less_than_a_tenth_of_a_second_and_loads_no_array_library()
     assert min(float(run(code)) for _ in range(3)) < 0.1  # the least of three: a busy machine only adds
 
 
+@pytest.mark.slow
 def test_models_engines_and_starts_are_listed_without_jax():
     families = ("model", "init", "engine", "construction", "subset", "given-model")
     code = f"import sys; from mesascope.specs import known_kinds; assert all(map(known_kinds, {families})); "

@@ -27,6 +27,7 @@ def specification(name):
     return re.search(rf"```toml\n(# {name}\n.*?)```", COMMANDS, re.S).group(1)
 
 
+@pytest.mark.slow
 def test_the_example_runs_and_says_what_the_text_says():
     code = re.search(r"<!-- example -->\n```python\n(.*?)```", README, re.S).group(1)
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
@@ -81,6 +82,7 @@ def _prints_what_comes_first(model, capsys):
     RUNNERS["text"](text, {"printed": capsys.readouterr().out})
 
 
+@pytest.mark.slow
 def test_the_specification_is_one(tmp_path):
     (tmp_path / "spec.toml").write_text(specification("spec.toml"))
     command = [sys.executable, "-m", "mesascope", "flow", str(tmp_path / "spec.toml"), "--json"]

@@ -62,6 +62,7 @@ def perfect(benchmark):
     return Answers(method="perfect", benchmark=benchmark.id, answers=answers)
 
 
+@pytest.mark.slow
 def test_predictions_of_gradient_descent_are_those_of_its_formula(benchmark_of_few):
     """From the files alone: every step adds η times the mean gradient of the examples so far."""
     (name,) = entries(benchmark_of_few, group="planted", learner="gradient-descent")
@@ -120,6 +121,7 @@ def test_bigram_counts_of_symbols_are_probabilities(benchmark_of_few):
             assert np.abs(ratio - 1).max() < 4e-3  # e^(√2 · 1e-3) over the sum of such terms
 
 
+@pytest.mark.slow
 def test_a_model_of_the_folder_gives_the_recorded_predictions(benchmark_of_few):
     for name in benchmark_of_few.names:
         data, given = arrays(benchmark_of_few, name)
@@ -434,6 +436,7 @@ def test_an_interrupted_write_is_no_benchmark(tmp_path, monkeypatch):
         Benchmark(tmp_path / "new")
 
 
+@pytest.mark.slow
 def test_a_model_is_identified_by_the_python_interface(benchmark_of_few):
     """As the page shows it: a method of one's own gets a function and a process."""
     (name,) = entries(benchmark_of_few, group="planted", learner="average")

@@ -43,6 +43,7 @@ def test_reference_values(run, spec, case):
     check(ended.json, case)
 
 
+@pytest.mark.slow
 def test_the_command_itself(spec):
     # JAX_ENABLE_X64=0: the command switches 64-bit mode on itself
     case = CASES[2]
@@ -58,6 +59,7 @@ def test_the_command_itself(spec):
     check(json.loads(done.stdout), case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", [{"HOME": "/dev/null"}, {"XDG_CACHE_HOME": "/dev/null/cache"}])
 def test_no_home_is_needed(spec, home):
     """HOME is no folder, or is not set and the cache is none: compiled programs are not kept, and nothing is said of it."""
@@ -145,6 +147,7 @@ b = 1e-4
 """
 
 
+@pytest.mark.slow
 def test_a_flow_with_its_plateaus(run, spec):
     found = run("flow", spec(SMALL_START, "flow.toml"), "--plateaus", "--json").json
     first, last = found["plateaus"]

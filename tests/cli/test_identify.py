@@ -36,6 +36,7 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_one_object(run, spec):
     ended = run("identify", spec(SPEC), "--json")
     assert (ended.status, ended.err) == (0, "")
@@ -158,6 +159,7 @@ def test_a_flow_that_does_not_end_is_a_failed_run(run, spec, tmp_path):
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.slow
 def test_figures(run, spec, tmp_path):
     from mesascope.records import read_identification
 

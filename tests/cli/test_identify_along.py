@@ -34,6 +34,7 @@ def _trained(run, spec):
     return spec({"tasks": 100, "learners": ["zero", "gradient-descent"]})
 
 
+@pytest.mark.slow
 def test_every_checkpoint_of_a_run(run, spec, monkeypatch):
     judged = _trained(run, spec)
     command = ("identify", "--along", "here", "--process", judged)

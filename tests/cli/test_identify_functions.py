@@ -91,6 +91,7 @@ def test_models_and_modules_can_be_named(run, spec, module):
     assert compiled["candidates"] == ours["candidates"] == ["gradient-descent"]
 
 
+@pytest.mark.slow
 def test_a_module_of_torch_can_be_named(run, spec, module):
     pytest.importorskip("torch")
     name = module(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from blocks import BLOCK, run
 
 import stored_records as stored
@@ -9,6 +10,7 @@ import stored_records as stored
 PAGE = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_block_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stored.store("runs", name="products")

@@ -186,6 +186,7 @@ def test_every_command_says_what_cannot_be_read(run, store, tmp_path):
     assert run("runs", "list", "--store", store.root).status == 0
 
 
+@pytest.mark.slow
 def test_an_index_that_is_built_again_is_reported_in_one_line(store):
     (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
     command = [sys.executable, "-m", "mesascope", "runs", "list", "--json", "--store", store.root]
@@ -253,6 +254,7 @@ def odd(tmp_path, origin):
     return folders.root
 
 
+@pytest.mark.slow
 def test_odd_outcomes_are_listed_compared_and_exported(run, odd, tmp_path):
     import pyarrow.parquet
 

@@ -45,6 +45,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_one_object(run, spec, tmp_path):
     ended = run("train", spec(SPEC, "mine.json"), "--json")
     assert (ended.status, ended.err) == (0, "")
@@ -185,6 +186,7 @@ def test_numbers_and_sizes_beyond_the_machine_are_refused_before_training(run, s
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_infinite_from_the_start(run, spec):
     ended = run("train", spec({**SPEC, "law": {"kind": "gaussian", "scale": 1e15}}), "--json")
     assert (ended.status, ended.json["result"], ended.json["steps"]) == (1, "not finite", 0)
@@ -252,6 +254,7 @@ def test_killed_twice_and_resumed(run, spec):
     assert_same(resumed.json["checkpoint"], whole.json["checkpoint"])
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_a_run_whose_compiled_steps_do_not_return(run, spec):
     code = """
 import sys, time, mesascope.cli._train as train
@@ -295,6 +298,7 @@ def test_several_seeds_interrupted_and_resumed(run, spec):
         assert_same(one["checkpoint"], other["checkpoint"])
 
 
+@pytest.mark.slow
 def test_a_folder_in_use(run, spec):
     path = spec({**SPEC, "steps": 100_000, "record_every": 10, "checkpoint_every": 10})
     other = spec({**SPEC, "record_every": 10, "seed": 1}, "other.json")

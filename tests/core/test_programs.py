@@ -11,6 +11,7 @@ import pytest
 from mesascope.core import _programs, forget_programs
 
 
+@pytest.mark.slow
 def test_programs_are_cleared_only_if_there_are_many(tmp_path, monkeypatch):
     traced = []
 

@@ -25,6 +25,7 @@ START = LinearAttention.diagonal(2, 0.3, 0.3)
 SETTINGS = {"steps": 18, "batch": 8, "held_out": 16, "record_every": 4}
 
 
+@pytest.mark.slow
 def test_progress_is_reported_at_every_record():
     seen = []
     run = train(START, PROCESS, TASK, progress=seen.append, evaluate_every=3, **SETTINGS)

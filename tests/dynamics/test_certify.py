@@ -67,6 +67,7 @@ def test_signed_diagonals_are_minima_with_equal_loss(signs):
     assert signed.loss[0] <= plain.loss[1] and plain.loss[0] <= signed.loss[1]
 
 
+@pytest.mark.slow
 def test_the_end_of_a_flow_that_no_theorem_names():
     """Full-one tokens without the mask: the limit is irrational."""
     process, task = DiagonalUnitary(Constant(1), 2), NextToken(10)

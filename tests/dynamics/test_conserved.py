@@ -48,6 +48,7 @@ def test_what_is_not_conserved_drifts():
     assert spoiled.drift(flow).max() > 0.01
 
 
+@pytest.mark.slow
 def test_factored_weights_conserve_matrices():
     """W_K W_K* − W_Q W_Q*, W_P* W_P − W_V W_V*, and the difference of the norms of both pairs."""
     draw = lambda seed: FactoredLinearAttention.gaussian(1, 1, 0.5, key=jax.random.key(seed))  # noqa: E731
@@ -83,6 +84,7 @@ def test_heads_conserve_a_matrix():
     assert quantities.drift(flow).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_one_hot_tokens_conserve_by_coordinate_on_the_diagonal():
     """a_j² − b_j² for every j; Gaussian tokens couple the coordinates, and only the sum over j is left."""
     reduced = InvariantManifold.coordinatewise(2).reduce(LinearAttention.diagonal(2, 0.1, 0.3))

@@ -33,6 +33,7 @@ def tables(theta, dim):
     return w_kq, w_pv
 
 
+@pytest.mark.slow
 def test_a_search_finds_shifted_tokens_below_the_limit():
     search = ms.counterexample("diagonal-optimum", laws=["cyclic"], dims=[4], horizons=[3])
     found = search.found
@@ -62,6 +63,7 @@ def test_the_limit_of_shifted_tokens_is_a_saddle(name):
     assert laurent_loss(with_signs(SHIFTS), 3, *tables(moved, 4), lambda t: t - 1) < found.setting.limit_loss
 
 
+@pytest.mark.slow
 def test_floating_point_agrees_that_the_start_is_below_the_limit():
     found = broken("flow-returns", shifted())
     losses = []

@@ -47,6 +47,7 @@ def _disturbed(model, size, seed=0):
     return LinearAttention(np.asarray(model.w_kq) + shift[0], np.asarray(model.w_pv) + shift[1])
 
 
+@pytest.mark.slow
 def test_newton_is_quadratic():
     """Near the end every residual is a constant times the square of the one before."""
     point = critical_point(_disturbed(_minimum(), 0.003), PROCESS, TASK)
@@ -86,6 +87,7 @@ def test_polishing_works_at_every_scale():
         np.testing.assert_allclose(np.asarray(point.model.products()), root**2, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_guess_from_nowhere_says_so():
     """From these weights ‖∇L‖ falls to a minimum that is not zero, where the Hessian annuls the gradient."""
     far = LinearAttention.gaussian(2, 0.5, key=jax.random.key(23))
@@ -97,6 +99,7 @@ def test_a_guess_from_nowhere_says_so():
     assert "follow gradient_flow further" in point.result.message
 
 
+@pytest.mark.slow
 def test_too_few_steps_say_so():
     point = critical_point(_disturbed(_minimum(), 0.01), PROCESS, TASK, max_steps=1)
     assert point.result is Polishing.STEP_LIMIT
@@ -154,6 +157,7 @@ def test_the_minimum_and_its_symmetry():
     assert np.sum(np.abs(at.curvatures) < 1e-9 * at.curvatures[-1]) == 1
 
 
+@pytest.mark.slow
 def test_curvatures_along_the_diagonal_manifold_are_the_closed_form():
     """a' = −b(αc − β) and b' = −a(αc − β) end at c = β/α with the rate α(a² + b²)."""
     root = np.sqrt(PRODUCT)

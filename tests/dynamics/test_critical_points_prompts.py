@@ -2,12 +2,14 @@
 
 import jax
 import numpy as np
+import pytest
 
 from mesascope import FewShot, LinearRegression, prompt_linear_transformer
 from mesascope.dynamics import critical_points
 from mesascope.theory import zhang2025 as theory
 
 
+@pytest.mark.slow
 def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_learned():
     eigenvalues, examples = [0.7, 0.3], 9
     process = LinearRegression(2, covariance=np.diag(eigenvalues))

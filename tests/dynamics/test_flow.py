@@ -110,6 +110,7 @@ def test_the_loss_never_rises():
     assert np.all(np.diff(flow.times) > 0)
 
 
+@pytest.mark.slow
 def test_mask_holds_entries_and_reaches_the_masked_limit():
     process = DiagonalUnitary(Constant(1.0), 3)
     start = LinearAttention.diagonal(3, 0.1, 0.2)
@@ -150,6 +151,7 @@ def test_says_how_it_ended():
     assert rest.converged and rest.gradient_norm == 0
 
 
+@pytest.mark.slow
 def test_an_implicit_solver_ends_at_the_same_point():
     start = LinearAttention.diagonal(2, 0.3, 0.2)
     explicit = gradient_flow(start, PROCESS, TASK, until=0.5)
@@ -212,6 +214,7 @@ def test_the_limit_of_steps_is_one():
         assert stats["steps"] + stats["rejected"] <= most
 
 
+@pytest.mark.slow
 def test_a_tiny_start_is_not_rest():
     flow = gradient_flow(LinearAttention.diagonal(2, 1e-100, 1e-100), PROCESS, TASK)
     np.testing.assert_allclose(

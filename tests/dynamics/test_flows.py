@@ -17,6 +17,7 @@ def together(starts=STARTS, laws=LAWS, times=TIMES, **settings):
     return gradient_flows(starts, processes, [TASK] * len(laws), times, **settings)
 
 
+@pytest.mark.slow
 def test_each_ends_where_it_ends_alone():
     """Other laws, starts and times: another number of steps for each."""
     flows = together()

@@ -71,6 +71,7 @@ def test_several_critical_points_are_reached_from_gaussian_starts(gaussian):
     assert np.isnan(gaussian.risk).all()
 
 
+@pytest.mark.slow
 def test_diagonal_starts_agree_with_the_closed_forms(diagonal):
     assert (diagonal.status == "converged").all() and set(diagonal.name.values) == {"diagonal + +"}
     for a in diagonal.a.values:
@@ -199,6 +200,7 @@ def test_folders_that_are_files_are_refused(tmp_path):
         phase_diagram(diagonal_starts, axes, folder=tmp_path / "diagram")
 
 
+@pytest.mark.slow
 def test_points_of_other_shapes_and_words_share_a_diagram():
     laws = {"gaussian": ms.Gaussian(1.0), "uniform": ms.Uniform(1.0)}
 

@@ -62,6 +62,7 @@ def found():
     return follow(two_heads, [0.01, 0.02, 0.015, 0.02, 0.01, 0.03])
 
 
+@pytest.mark.slow
 def test_products_of_three_are_learned_one_after_the_other(found):
     # Newton's method ends where the loss, quadratic in its error of 1e-9, is exact
     np.testing.assert_allclose(found.losses, [0.6, 0.1, 0], atol=1e-12)

@@ -68,6 +68,7 @@ def test_a_critical_point_and_its_stability(flow):
     assert line.startswith(f"<Stability: {here.kind}: ") and rows["negative"] == str(here.index)
 
 
+@pytest.mark.slow
 def test_many_points_and_ends(flow):
     found = critical_points(START, PROCESS, TASK, starts=8)
     _, rows = printed(found)

@@ -21,6 +21,7 @@ def after(solver, steps, until=3.0):
     return np.asarray(solution.ys[-1])
 
 
+@pytest.mark.slow
 def test_the_error_falls_with_the_fourth_power_of_the_step():
     exact = diffrax.diffeqsolve(
         diffrax.ODETerm(van_der_pol),

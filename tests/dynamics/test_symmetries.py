@@ -76,6 +76,7 @@ def test_symmetries_leave_the_loss_as_it_is(name):
         assert float(objective(moved).value) == pytest.approx(loss, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_heads_have_their_own_factor_symmetries():
     model = FactoredLinearAttention.gaussian(2, 2, 1.0, key=KEY, key_size=2, value_size=1)
     found = symmetries(model, DiagonalUnitary(Gaussian(1.0), 2), TASK)

@@ -11,6 +11,7 @@ from mesascope.processes import FewShot, LinearRegression, MarkovTree
 from mesascope.theory import vonoswald2023
 
 
+@pytest.mark.slow
 def test_one_linear_layer_learns_one_step_of_gradient_descent():
     dim, examples = 3, 8  # in even dimensions half of the starts end in a worse stationary point
     start = prompt_linear_transformer(dim, 1, key=jax.random.key(0))
@@ -26,6 +27,7 @@ def test_one_linear_layer_learns_one_step_of_gradient_descent():
     assert noise < 0.05 * best < 0.05 * run.losses[0]
 
 
+@pytest.mark.slow
 def test_linear_attention_learns_the_mesa_optimizer():
     start = LinearAttention.diagonal(2, 0.3, 0.3)
     run = train(

@@ -69,6 +69,7 @@ def _in_threads(make=_make, progress=None):
 both_ways = pytest.mark.parametrize("run_all", [_in_threads, _together])
 
 
+@pytest.mark.slow
 @both_ways
 def test_every_run_is_the_one_alone_in_the_order_of_the_seeds(run_all):
     for seed, run in zip(SEEDS, run_all(), strict=True):

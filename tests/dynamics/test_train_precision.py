@@ -45,6 +45,7 @@ print(wide.model.w_kq.dtype)
 """
 
 
+@pytest.mark.slow
 def test_float32_has_the_same_bits_in_32_bit_mode_and_float64_is_refused_there(tmp_path):
     save_model(tmp_path / "wide", START)
     run = train(START, PROCESS, TASK, **SETTINGS)
@@ -82,6 +83,7 @@ def _prompts(precision):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_bfloat16_learns_with_weights_in_float32():
     half, full = _prompts("bfloat16"), _prompts("float32")
     layer = half.model.network.layers[0]
@@ -95,6 +97,7 @@ def test_bfloat16_learns_with_weights_in_float32():
     np.testing.assert_allclose(half.loss.value, full.loss.value, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_complex_samples_stay_complex64_under_bfloat16():
     """There is no complex type of two bfloat16: complex numbers keep 32 bits, real weights are rounded."""
     tokens = PROCESS.sample(jax.random.key(0), 6, 8)
@@ -106,6 +109,7 @@ def test_complex_samples_stay_complex64_under_bfloat16():
     np.testing.assert_allclose(half.losses, full.losses, rtol=0.01)  # weights are rounded to 2^-9
 
 
+@pytest.mark.slow
 def test_complex_weights_stay_complex():
     start = LinearAttention(START.w_kq * (1 + 1j), START.w_pv * (1 - 1j))
     run = train(start, PROCESS, TASK, **SETTINGS)

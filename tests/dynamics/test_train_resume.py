@@ -207,6 +207,7 @@ train(
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path):
     folder = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])

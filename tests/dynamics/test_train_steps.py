@@ -64,6 +64,7 @@ def test_every_step_draws_another_batch():
     np.testing.assert_allclose(coarse.losses, [run.losses[:4].mean(), run.losses[4:].mean()], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_pieces_divide_the_batch_and_only_large_models_need_them():
     def mean_loss(model, task):
         return lambda vector, sample: jnp.mean(sample_losses(real_vector(model)[1](vector), sample, task))
@@ -88,6 +89,7 @@ def test_pieces_are_few_when_only_single_samples_divide_the_batch(batch, pieces)
     assert number_of_pieces(lambda w, x: w * jnp.sum(jnp.exp(x)), 1.0, values) == pieces
 
 
+@pytest.mark.slow
 def test_the_average_is_its_formula(tmp_path):
     settings = {"steps": 12, "average": 0.3, "checkpoint": tmp_path, "checkpoint_every": 1, **WIDE}
     run = train(REAL, PROCESS, TASK, optimizer=Optimizer("sgd", 0.01), **settings)
@@ -115,6 +117,7 @@ def traces(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_equal_settings_share_compiled_code(traces):
     task = NextToken(7)  # of this test alone
 
@@ -143,6 +146,7 @@ class Around(SequenceProcess):
         return "around a point"
 
 
+@pytest.mark.slow
 def test_arrays_of_a_process_share_compiled_code(traces):
     def run(point):
         process, optimizer = Around(jnp.array(point)), Optimizer("adam", 0.01)

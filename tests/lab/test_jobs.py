@@ -48,6 +48,7 @@ def path(worker):
     return done(worker, "flow", spec=SPEC)
 
 
+@pytest.mark.slow
 def test_facts_of_a_law_are_those_of_the_paper(worker):
     facts = done(worker, "facts", spec=SPEC)
     assert {name: text for name, (_, text) in facts["moments"].items()} == {
@@ -67,6 +68,7 @@ def test_facts_of_a_law_are_those_of_the_paper(worker):
     assert np.allclose(np.abs(sequences), np.abs(sequences[:, :1]))
 
 
+@pytest.mark.slow
 def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
     assert path["succeeded"]
     assert path["products"].shape == (96, 2)
@@ -124,6 +126,7 @@ def test_what_the_layer_does_is_what_theory_says(worker, path, rho):
     assert sensitivity["cosine"] == pytest.approx((1, 1, 1), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_identify_names_one_step_of_descent(worker, path):
     messages = []
     weights = {"w_kq": path["w_kq"][-1], "w_pv": path["w_pv"][-1]}
@@ -139,6 +142,7 @@ def test_identify_names_one_step_of_descent(worker, path):
     assert messages[0].endswith("ask the model")
 
 
+@pytest.mark.slow
 def test_sampled_training_starts_at_the_start(worker):
     run = done(worker, "descent", spec=SPEC, samples=64, rate=0.01, steps=20, seed=0)
     assert run["products"][0] == pytest.approx([0.1, 0.1])
@@ -191,6 +195,7 @@ def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never
     assert after.future.result(WAIT)["ratio"] == (0.2, "1/5")
 
 
+@pytest.mark.slow
 def test_a_lost_process_is_reported_and_replaced(worker):
     job = worker.submit(long_flow())
     (only,) = worker._workers
@@ -318,6 +323,7 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_an_end_that_names_no_tasks_is_not_logged(caplog, monkeypatch):
     from nicegui import background_tasks, core
 

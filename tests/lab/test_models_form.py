@@ -162,6 +162,7 @@ def step(contexts):
 """
 
 
+@pytest.mark.slow
 def test_a_model_of_the_user_is_identified_by_its_specification(tmp_path, monkeypatch):
     (tmp_path / "models_of_a_user.py").write_text(OWN)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -146,6 +146,7 @@ def test_what_is_wrong_is_told_at_its_place_and_a_preset_repairs_it(models):
     models.wait_for_function(f"!{shown}.includes('sequences')")
 
 
+@pytest.mark.slow
 def test_an_address_that_is_no_training_says_so(models, lab):
     models.goto(lab.at(to_query(read_training(STEP)).replace("steps=40", "steps=-1"), "models"))
     wait_for_text(models.get_by_role("alert").first, "The address could not be read .*steps")

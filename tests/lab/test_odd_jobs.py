@@ -130,6 +130,7 @@ def test_a_forked_process_answers_nothing(pool):
     assert messages == ["one"]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_lost_is_noticed_although_its_child_lives_and_the_child_ends_too(pool, tmp_path):
     with pytest.raises(JobFailedError, match="its process ended"):
         done(pool, "leave a child", file=str(tmp_path / "child"))
@@ -149,6 +150,7 @@ def _lives(process):
         return False
 
 
+@pytest.mark.slow
 def test_a_job_that_was_dropped_and_hangs_is_ended(pool):
     job = hanging(pool)
     job.drop()
@@ -157,6 +159,7 @@ def test_a_job_that_was_dropped_and_hangs_is_ended(pool):
     assert done(pool, "echo", text="next") == "next"
 
 
+@pytest.mark.slow
 def test_a_job_that_hangs_ends_after_its_server_was_killed(plugin):
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, plugin], stdout=subprocess.PIPE, text=True, timeout=WAIT

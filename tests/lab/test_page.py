@@ -74,6 +74,7 @@ def test_another_law_another_answer(opened):
     wait_for_text(end_of_flow(opened), r"converged: .*limit by theory 1, zheng2024")
 
 
+@pytest.mark.slow
 def test_a_slider_moves_the_start_and_the_address(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), f"converged.*ab = {LIMIT}; limit by theory {LIMIT}")
@@ -91,6 +92,7 @@ def test_a_slider_moves_the_start_and_the_address(opened):
     assert opened.evaluate("window.restyled") == []
 
 
+@pytest.mark.slow
 def test_every_change_is_taken_and_only_the_last_is_computed(opened):
     asked = [("law.scale", "2"), ("init.a", "0.7"), ("law.scale", "3"), ("init.b", "0.3")]
     opened.evaluate(
@@ -118,6 +120,7 @@ def test_every_change_is_taken_and_only_the_last_is_computed(opened):
     assert {name: box(opened, name).input_value() for name in dict(asked)} == dict(asked)
 
 
+@pytest.mark.slow
 def test_whole_tokens_are_drawn_from_given_samples(opened):
     with nothing_computed(opened):
         choose(opened, "law.kind", "Empirical")
@@ -149,6 +152,7 @@ def test_a_start_is_drawn_by_hand_on_the_plane(opened):
     opened.wait_for_function(f"{a} > 0.2 && Math.abs({a} / {b} / 2 - 1) < 0.1")
 
 
+@pytest.mark.slow
 def test_a_start_is_moved_on_the_plane_with_the_arrow_keys(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -162,6 +166,7 @@ def test_a_start_is_moved_on_the_plane_with_the_arrow_keys(opened):
     assert moved == pytest.approx([0.5 + 0.04 * reach, 0.2 + 0.2 * reach], rel=5e-3)  # three digits
 
 
+@pytest.mark.slow
 def test_figures_follow_the_system_from_light_to_dark(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -182,6 +187,7 @@ def test_figures_follow_the_system_from_light_to_dark(opened):
         opened.emulate_media(color_scheme="no-override")
 
 
+@pytest.mark.slow
 def test_a_slider_goes_through_the_time_of_the_weights(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -307,6 +313,7 @@ def test_sampled_training_is_shown_and_cancelled(opened):
         wait_for_text(opened.locator('[data-figure="loss"] .legend'), re.escape(words))
 
 
+@pytest.mark.slow
 def test_a_flow_is_cancelled_and_tried_again(opened, lab):
     open_at(opened, lab, SMALL + "&until=1000000.0&max_steps=100000000")  # millions of steps
     status = opened.locator('[role="status"]:visible')

@@ -168,6 +168,7 @@ def test_a_shared_address_opens_the_same_setting(opened):
         other.close()
 
 
+@pytest.mark.slow
 def test_a_setting_too_long_for_an_address_says_so_at_the_button_and_gives_its_file(opened):
     choose(opened, "law.kind", "Empirical")
     samples = [n / 7 for n in range(1, 1500)]
@@ -180,6 +181,7 @@ def test_a_setting_too_long_for_an_address_says_so_at_the_button_and_gives_its_f
         assert tomllib.load(file)["law"]["samples"] == samples
 
 
+@pytest.mark.slow
 def test_a_specification_is_downloaded_and_another_opened(opened):
     opened.get_by_role("button", name="Share").click()
     with opened.expect_download() as caught:
@@ -204,6 +206,7 @@ def test_a_specification_is_downloaded_and_another_opened(opened):
     assert box(opened, "init.b").input_value() == "1"
 
 
+@pytest.mark.slow
 def test_an_address_that_cannot_be_read_says_so(
     opened, lab
 ):  # last: the default, which it opens instead, takes long

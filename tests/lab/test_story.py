@@ -74,6 +74,7 @@ def test_every_step_says_what_python_says(story):
         wait_for_text(story.locator('[data-fact="answer"]'), word)
 
 
+@pytest.mark.slow
 def test_a_law_is_chosen_and_the_story_changes(story):
     story.locator('[data-law="sparse"]').click()
     wait_for_text(result(story), "with step 1; theory says 1 ✓")

@@ -109,6 +109,7 @@ def test_three_tasks_are_memorized_and_many_are_learned_from(pools):
     assert drawn["start"] in drawn["sizes"] and drawn["new"][-1] < 1.02 * drawn["pool"][-1]
 
 
+@pytest.mark.slow
 def test_the_result_is_said_with_its_step_and_what_theory_says(small):
     spec = from_query(SMALL.removeprefix("?"))
     limit = float(ms.theory.zheng2024.limit_product(*spec.data()))
@@ -180,6 +181,7 @@ def test_curves_from_a_random_start_are_smooth_and_those_of_the_flow():
         assert turns.max() < 0.35  # 20°: no corner that the eye sees
 
 
+@pytest.mark.slow
 def test_the_histogram_counts_ratios_of_all_sequences(small):
     drawn = ratio_data(small["facts"], small["flow"], small["behaviour"])
     low, high = drawn["edges"][0], drawn["edges"][-1]

@@ -305,6 +305,7 @@ def test_without_noise_a_large_task_hides_no_difference_of_the_others(dtype):
     assert found[-1, 0] == 1.0
 
 
+@pytest.mark.slow
 def test_the_posterior_mean_has_the_smallest_error():
     rng, noise, prior = np.random.default_rng(0), 0.5, np.diag([4.0, 1.0, 0.1])
     tasks, n = 20_000, 5
@@ -342,6 +343,7 @@ def test_prompts_are_their_pairs():
     np.testing.assert_array_equal(predictions(LastToken(), *one)[..., 1:, 0], y[:, :-1])
 
 
+@pytest.mark.slow
 def test_derivatives_exist_for_equal_eigenvalues():
     # One-hot inputs: with P examples all eigenvalues are equal, with fewer some are 0 and some are equal
     x, y, queries = draw(float, examples=P)

@@ -119,6 +119,7 @@ def test_unit_keys_of_delta_net_are_normalized_for_every_offset():
     close(predictions(learner, *prompt_examples(unit, y))[:, -1, 0], model(x, y[:, :-1]))
 
 
+@pytest.mark.slow
 def test_mini_batches_of_a_memory_are_those_of_a_learner():
     tokens = OrthogonalAR(Gaussian(), DIM).sample(named_key(0), SIZE, 4)
     gate = Gate.constant(SIZES, 0.3)

@@ -169,6 +169,7 @@ def test_many_loops_compile_like_few():
     assert sizes[1] < sizes[0] + 20  # nothing but the count itself grows
 
 
+@pytest.mark.slow
 def test_random_weights_have_variance_one_over_fan_in():
     layer = SoftmaxSelfAttention.gaussian(24, 3, key=jax.random.key(2), output_gain=0.5)
     assert [getattr(layer, n).shape for n in NAMES] == [(3, 8, 24), (3, 8, 24), (3, 24, 8), (3, 8, 24)]

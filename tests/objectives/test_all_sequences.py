@@ -51,6 +51,7 @@ def test_probabilities_sum_to_one_and_are_shares_of_samples(name):
     assert (np.abs(shares - found) < 4.5 * error + 1e-12).all()  # of at most 81 shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROCESSES)
 def test_sampling_agrees(name):
     process = PROCESSES[name]

@@ -32,6 +32,7 @@ def added(found, values, w_kq, w_pv, dim):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "dim", "horizon", "normalizer", "moments"),
     [

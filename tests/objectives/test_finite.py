@@ -45,6 +45,7 @@ def test_sampling_from_the_set_agrees():
     assert abs(float(sampled) - exact) < 4 * float(sampled.standard_error)
 
 
+@pytest.mark.slow
 def test_the_flow_on_few_prompts_fits_them_and_is_worse_on_new_ones():
     task = ms.FewShot(examples=4)
     few = ms.TrainingSet(PROCESS, prompts=6, seed=0)

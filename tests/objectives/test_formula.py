@@ -98,6 +98,7 @@ def test_the_gradient_at_multiples_of_the_identity_leaves_them_for_full_one_toke
     assert found.expression.diff("c").subs("c", 0) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "dim", "task"),
     [("vector", 2, "all"), ("skewed", 1, "last"), ("skewed", 2, "weights")],

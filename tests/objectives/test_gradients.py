@@ -48,6 +48,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form, law, engine", SETTINGS, ids=lambda x: x.describe() if hasattr(x, "describe") else str(x)
 )
@@ -81,6 +82,7 @@ def test_the_gradient_is_zero_only_at_zero_weights():
         assert all(bool((slope == 0).all()) is still for slope in jax.tree.leaves(gradient))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 37])  # 37 is not a multiple of the batch
 def test_many_models_at_once(count):
     process = DiagonalUnitary(Sparse(1), 2)

@@ -62,6 +62,7 @@ def test_values_and_gradients_equal_full_quadrature(reference):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "task", "normalizer"), [(name, *SCHEDULES[n % 3]) for n, name in enumerate(LAWS)], ids=list(LAWS)
 )

@@ -57,6 +57,7 @@ def test_unbiased_within_five_standard_errors(name, seed):
     assert abs(float(estimate.value) - exact) < 5 * error, f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_other_models_normalizers_and_precisions_are_unbiased_too():
     process = DiagonalUnitary(Uniform(1.5), DIM)
     heads = MultiHeadLinearAttention.gaussian(DIM, 2, 0.3, key=jax.random.key(1), normalizer="t")
@@ -92,6 +93,7 @@ def test_error_falls_like_one_over_the_root_of_the_samples():
     assert slope == pytest.approx(-0.5, abs=5 * uncertainty)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_accurate():
     process = DiagonalUnitary(Uniform(1), DIM)
     exact = float(population_loss(MODEL, process, TASK).value)
@@ -102,6 +104,7 @@ def test_standard_errors_are_accurate():
     assert scores.std(ddof=1) == pytest.approx(1, abs=5 / np.sqrt(2 * repeats))
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_sample_for_every_model():
     process = DiagonalUnitary(Gaussian(1), DIM)
     near = LinearAttention(MODEL.w_kq + 1e-3, MODEL.w_pv)
@@ -185,6 +188,7 @@ def test_mutable_models_and_processes_are_not_cached():
         assert float(loss.value) == pytest.approx(3 * scale**2, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_repeating_has_the_loss_of_a_random_turn():
     """E ½‖x_t − x_{t+1}‖² = E‖x_1‖² (1 − Re E λ) = d m2 for every context length."""
     process = DiagonalUnitary(Gaussian(0.5), DIM)

@@ -49,6 +49,7 @@ def decimal(values):
     return np.vectorize(lambda value: int(value.p) / int(value.q))(np.array(values, object))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_value_and_derivatives_are_those_of_the_engine(name):
     model, process, task = CASES[name]

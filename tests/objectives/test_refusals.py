@@ -159,6 +159,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.slow
 def test_32_bit_mode():
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_64_BITS],

@@ -85,6 +85,7 @@ def test_the_training_descends_on_the_loss_of_the_layers():
     assert float(loss) == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path):
     whole = _training._trained(SETTINGS, True, 0)
 

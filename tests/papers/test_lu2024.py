@@ -28,6 +28,7 @@ def test_prompts_drawn_by_their_sums_have_the_moments_of_prompts(pool):
         assert (np.abs(sampled.mean(0) - expected) < 4 * sampled.std(0) / count**0.5).all()
 
 
+@pytest.mark.slow
 def test_the_first_order_is_the_excess_of_least_squares_on_many_prompts(pool):
     """Layers fitted to 1500 prompts, against 12 weights: orders beyond the first are a hundredth of it."""
     rng, prompts, fits = np.random.default_rng(1), 1500, 2000

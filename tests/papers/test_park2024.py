@@ -75,6 +75,7 @@ def test_a_smallest_pool_that_begins_with_bigrams_is_a_difference(monkeypatch):
     assert not judged(monkeypatch, "unigrams-first", planted(as_in_the_paper)).difference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [[1, 0, 0, 0], [0.2, 0.5, 0, 0.3], [0.25, 0.25, 0.25, 0.25]])
 def test_the_weights_of_a_mixture_are_found(monkeypatch, weights):
     settings = _data.Tested.of(settings_of("mixture"))
@@ -104,6 +105,7 @@ def test_weights_are_convex_and_distances_relative(monkeypatch):
     assert left == pytest.approx(near, rel=1e-3) and far > near
 
 
+@pytest.mark.slow
 def test_models_are_asked_for_the_third_symbol_and_later_ones():
     settings = _data.Tested.of(settings_of("mixture", steps=2))
     model = _data.trained.__wrapped__(replace(settings, seeds=1), 4)[2][0]

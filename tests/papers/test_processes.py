@@ -127,6 +127,7 @@ def test_an_interrupt_ends_the_processes_and_keeps_what_is_finished(tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_written_ends_all(tmp_path):
     def watch(event):
         place = tmp_path / "small" / "claims"

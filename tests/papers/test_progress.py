@@ -47,6 +47,7 @@ def claim(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_large_claim_goes_on_where_it_was_interrupted(claim, tmp_path):
     lines = []
 
@@ -72,6 +73,7 @@ def test_a_large_claim_goes_on_where_it_was_interrupted(claim, tmp_path):
     assert not (tmp_path / "small" / "unfinished").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [-1, 0])
 def test_damaged_checkpoints_of_a_claim_are_reported_and_computed_again(claim, tmp_path, damaged):
     def interrupt(event):

@@ -10,6 +10,7 @@ from mesascope.papers import claims
 from mesascope.papers.raventos2023 import _pools
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "world", "decision"),
     [

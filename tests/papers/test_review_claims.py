@@ -32,6 +32,7 @@ def test_too_little_training_refutes():
     assert len(finding.measured["mean_error"]) == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_is_no_refutation():
     claim, settings = find("several-layers", **{**TRAINED, "steps": 101, "rate": 1e30})
     with pytest.raises(UnsettledError, match="diverged"):

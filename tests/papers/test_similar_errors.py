@@ -8,6 +8,7 @@ from mesascope.papers.fu2024._depth import layers_of, log_loss, regression, spec
 from mesascope.papers.fu2024._similar import Compared, similarities
 
 
+@pytest.mark.slow
 def test_steps_that_diverge_have_the_direction_of_their_errors():
     """After 400 steps the squares of the errors leave double precision, after 100 they do not."""
     settings = Compared(dim=2, examples=4, prompts=3, step_size=0.6)
@@ -15,6 +16,7 @@ def test_steps_that_diverge_have_the_direction_of_their_errors():
     assert late == pytest.approx(early, rel=0.1)  # not 0: one prompt's parts still shift between the two
 
 
+@pytest.mark.slow
 def test_the_loss_in_eigenvalues_is_that_of_the_layers():
     couplings = np.array([[-0.3, -0.4], [-1.8, -2.4], [0.2, -5.0]])
     x, y = regression(3).sample(named_key(0, "prompts"), 6, 5)

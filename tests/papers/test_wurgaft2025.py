@@ -94,6 +94,7 @@ def test_the_weight_of_a_mixture_is_found(monkeypatch, weight):
     assert found.left == pytest.approx(np.zeros((1, 2)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_models_are_asked_for_the_third_symbol_and_later_ones():
     settings = _data.Tested.of(settings_of("odds", steps=2))
     model = _data.trained.__wrapped__(replace(settings, seeds=1), 4)[2][0]

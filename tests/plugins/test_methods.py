@@ -92,6 +92,7 @@ class Failing(Learner):
 """
 
 
+@pytest.mark.slow
 def test_an_error_of_a_learner_is_one_line_with_its_place(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("mesascope.specs._plugins._default_plugins", [])
     (tmp_path / "mine.py").write_text(LEARNER)

@@ -151,6 +151,7 @@ def test_two_workers_sweep_over_laws_of_a_package_and_of_a_file(command, tmp_pat
     assert not any(one["alone"] for one in begun)  # not in the process of the command
 
 
+@pytest.mark.slow
 def test_a_law_is_in_the_form_of_the_lab(installed):
     code = """
 import json

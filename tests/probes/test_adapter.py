@@ -13,6 +13,7 @@ from mesascope.core import named_key
 from mesascope.probes import answers, as_callable, draw_problems, import_callable
 
 
+@pytest.mark.slow
 def test_a_function_of_numpy_answers_after_every_number_of_examples(sequences, one_step, answers_of_a_step):
     found, wanted = answers(one_step, sequences), answers_of_a_step(sequences)
     np.testing.assert_allclose(found[:, 1:], wanted[:, 1:], rtol=1e-12, atol=1e-14)
@@ -29,6 +30,7 @@ def test_a_function_of_jax_answers_like_one_of_numpy(sequences, one_step):
     )
 
 
+@pytest.mark.slow
 def test_one_pass_and_single_calls_of_a_sequence_model_agree(complex_sequences):
     model = ms.LinearAttention.gaussian(3, 0.3, key=jax.random.key(0))
     one_by_one = answers(lambda contexts: model(contexts), complex_sequences)
@@ -42,6 +44,7 @@ def test_one_pass_and_single_calls_of_a_prompt_model_agree(prompts):
     np.testing.assert_allclose(answers(model, prompts), one_by_one, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_torch_modules_in_half_precision_get_half_precision(sequences, one_step, dtype):
     torch = pytest.importorskip("torch")
@@ -66,6 +69,7 @@ def test_torch_modules_in_half_precision_get_half_precision(sequences, one_step,
     assert set(seen) == {getattr(torch, dtype)}
 
 
+@pytest.mark.slow
 def test_a_torch_module_of_symbols_gets_integers_and_parts_keep_their_modes():
     torch = pytest.importorskip("torch")
     process = ms.MarkovTree.chain(5, 3, 1.0)
@@ -125,6 +129,7 @@ def test_a_causal_model_in_the_style_of_hugging_face_reads_embedded_tokens(seque
     np.testing.assert_allclose(function(contexts), -2 * contexts.sum(1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_torch_is_imported_only_for_its_models():
     code = (
         "import sys, numpy as np; from mesascope.probes import as_callable; "

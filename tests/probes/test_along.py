@@ -61,6 +61,7 @@ def found():
     return asked()
 
 
+@pytest.mark.slow
 def test_strategies_are_found_with_their_hyperparameters(found):
     assert [type(one.learner).name for one in found.strategies] == NAMES
     assert [one.step for one in found.strategies] == [0, 30, 1000]
@@ -107,6 +108,7 @@ def test_verdicts_are_those_of_identify(found):
     assert found.found[100].verdict == "none"
 
 
+@pytest.mark.slow
 def test_mixtures_are_named_on_request():
     found = asked(steps=[30, 100], parts=2, learners=["average", "ridge"])
     (mixture,) = found.found[100].mixtures
@@ -242,6 +244,7 @@ def weighed(answers, model):
     return weigh([np.reshape(one, (-1, 1, 1)) for one in answers], evidence(model), 0.01, 0.95, 0)
 
 
+@pytest.mark.slow
 def test_intervals_of_weights_hold_the_truth_as_often_as_they_say():
     """300 times 200 tasks: 95 % but for three standard errors of the share, and for what 200 tasks miss, 1 %."""
     rng, hits = np.random.default_rng(0), 0

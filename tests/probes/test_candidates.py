@@ -31,6 +31,7 @@ def test_one_is_further_only_if_it_is_more_than_twice_as_far_with_confidence():
     assert not _judgement(base, np.full(1000, 1.99)).further(0, 0.5).any()
 
 
+@pytest.mark.slow
 def test_equally_distant_learners_are_rarely_distinguished():
     """Two learners with errors of equal size and independent signs, 200 times: few are distinguished at level 0.95."""
     rng = np.random.default_rng(0)

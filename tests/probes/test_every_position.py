@@ -37,6 +37,7 @@ def bigrams(input_ids):
     return found
 
 
+@pytest.mark.slow
 def test_a_language_model_is_asked_in_one_pass_and_named(symbols):
     calls = []
 
@@ -70,6 +71,7 @@ def _gpt2(kind, vocabulary):
     return getattr(transformers, kind)(config).double(), torch
 
 
+@pytest.mark.slow
 def test_a_language_model_of_the_library_transformers(symbols):
     model, torch = _gpt2("GPT2LMHeadModel", 3)
     found = answers(model, symbols)
@@ -78,6 +80,7 @@ def test_a_language_model_of_the_library_transformers(symbols):
     np.testing.assert_allclose(found[:, 1:], torch.softmax(logits, -1)[:, 1:].numpy(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_backbone_of_the_library_transformers_reads_embedded_prompts(prompts):
     backbone, torch = _gpt2("GPT2Model", 1)
     inputs = prompts.x.shape[-1]

@@ -30,6 +30,7 @@ def test_hyperparameters_are_recovered(learner, data, request):
     assert noisy.cost == pytest.approx(np.sum(noise * blurred.weights) / blurred.size, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_cost_is_the_relative_distance(sequences):
     evidence = _evidence(GradientDescent(0.4), sequences, 0.0)
     fitted = fitters(None)["least-squares"].fit([evidence])
@@ -41,6 +42,7 @@ def test_the_cost_is_the_relative_distance(sequences):
     assert fitted.cost == pytest.approx(np.sum(count * off) / np.sum(count * size), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     both = [_evidence(Ridge(0.7), problems, 0.0) for problems in (sequences, prompts)]
     fitted = fitters(None)["ridge"].fit(both)

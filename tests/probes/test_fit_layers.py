@@ -29,6 +29,7 @@ def network(weights):
     return ms.PromptModel(ms.StackedPrompt(3), ms.LinearAttentionStack(layers), ms.LastEntry(-1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["prompts", "complex_sequences"])
 def test_sizes_of_plain_steps_are_found(data, request):
     sizes = [0.1, 0.3, 0.9]
@@ -38,6 +39,7 @@ def test_sizes_of_plain_steps_are_found(data, request):
     assert found.cost < 1e-20
 
 
+@pytest.mark.slow
 def test_sizes_and_corrections_of_two_trained_layers_are_found(prompts):
     """Two layers of ahn2023: multiples of I, where the second step is larger than the first, so that their order counts."""
     first, second, inputs = 0.765, 2.647, 0.355
@@ -50,6 +52,7 @@ def test_sizes_and_corrections_of_two_trained_layers_are_found(prompts):
     np.testing.assert_allclose(found.learner.curvatures, [inputs * first], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_where_no_real_sizes_fit_the_best_of_many_starts_is_found(prompts):
     """1 − s f(s) = 1 − 1.4 s + 0.79 s² has complex roots; the oracle is another optimizer on loops over steps."""
     parts = [seen(LayeredGradientDescent(sizes), prompts).answers for sizes in ([0.1, 0.2], [1.2, 1.3])]

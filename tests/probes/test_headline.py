@@ -172,6 +172,7 @@ def test_more_steps_than_an_exact_number_are_told(evidence):
     assert fitted.or_more and fitted.learner.steps == dim
 
 
+@pytest.mark.slow
 def test_fits_read_the_numbers_of_examples_that_count(evidence):
     problems = evidence.problems
     some = replace(problems, weights=np.eye(len(problems.weights))[3])
@@ -205,6 +206,7 @@ def test_costs_are_compared_task_by_task(seed, scale):
     assert End(np.zeros(1), np.full(50, np.inf)).is_worse_than(end)
 
 
+@pytest.mark.slow
 def test_it_prints_in_one_line_and_shows_a_table_in_notebooks():
     answer = identify(
         lambda x, y: np.full(len(x), 0.7),
@@ -219,6 +221,7 @@ def test_it_prints_in_one_line_and_shows_a_table_in_notebooks():
     assert [row[0].text for row in table] == ["learner", "constant", "zero"]
 
 
+@pytest.mark.slow
 def test_a_constant_is_named():
     answer = identify(
         lambda x, y: np.full(len(x), 0.7), PROCESS, TASK, tasks=100, learners=("zero", "constant", "average")
@@ -227,6 +230,7 @@ def test_a_constant_is_named():
     assert answer.ranking[0].hyperparameters["value"] == pytest.approx([0.7])
 
 
+@pytest.mark.slow
 def test_a_divergence_is_said_and_bounded(evidence):
     wild = learners.GradientDescent(30.0, 20)
     (distance,) = judge([wild], [evidence], 0.95, 0).distance

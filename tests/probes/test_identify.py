@@ -14,6 +14,7 @@ from mesascope.theory import zheng2024
 LINEAR = ("gradient-descent", "least-squares", "ridge", "preconditioned-gradient-descent", "average", "zero")
 
 
+@pytest.mark.slow
 def test_the_gaussian_limit_is_one_step_with_the_step_of_the_theorem():
     process, task = ms.DiagonalUnitary(ms.Gaussian(1.0), 3), ms.NextToken(12)
     model = ms.gradient_flow(ms.LinearAttention.diagonal(3, 0.1, 0.1), process, task).model
@@ -49,6 +50,7 @@ def test_the_full_one_limit_is_preconditioned_and_no_plain_step():
     assert answer.entry("gradient-descent").distance > 10 * answer.ranking[0].distance
 
 
+@pytest.mark.slow
 def test_the_one_hot_limit_is_one_step_equal_to_least_squares_on_its_data():
     process, task = ms.DiagonalUnitary(ms.Sparse(2.0), 3), ms.NextToken(12)
     model = ms.LinearAttention.diagonal(3, 0.5, 0.5)  # a b = 1/c²
@@ -63,6 +65,7 @@ def test_the_one_hot_limit_is_one_step_equal_to_least_squares_on_its_data():
     assert answer.separated_by[0].distances["least-squares"] > 0.01
 
 
+@pytest.mark.slow
 def test_signed_diagonal_limits_are_the_same_algorithm_up_to_signs():
     """Equal signs have no effect; different signs change the sign of interactions of coordinates."""
     process, task, step = ms.DiagonalUnitary(ms.Gaussian(1.0), 3), ms.NextToken(12), 0.2
@@ -221,6 +224,7 @@ def test_a_torch_module_and_its_numpy_version_have_the_same_result():
         assert one.distance == pytest.approx(other.distance, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_prompts_are_identified_too():
     process, task = ms.LinearRegression(3, noise=0.1), ms.FewShot.every(8)
 
@@ -250,6 +254,7 @@ def test_many_steps_are_counted(truth, names):
     assert count in answer.ranking[0].hyperparameters.values()
 
 
+@pytest.mark.slow
 def test_a_step_uphill_is_a_preconditioner_and_no_step_size():
     names = ("gradient-descent", "preconditioned-gradient-descent", "zero")
     answer = identify(as_model(learners.GradientDescent(-0.3), 0.0), PROCESS, TASK, tasks=200, learners=names)
@@ -304,6 +309,7 @@ def test_deviations_on_other_data_are_reported():
     assert not any("something else" in reason for reason in exact.reasons)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_a_learner_is_not_identified():
     answer = identify(
         lambda c: np.sin(3 * c[:, -1]) + c[:, 0] ** 2, PROCESS, TASK, tasks=200, learners=LINEAR

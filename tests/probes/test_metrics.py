@@ -69,6 +69,7 @@ def test_similarity_of_errors_is_the_mean_cosine_of_residuals(prompts):
     assert error_similarity(f, g, prompts).pooled.value == pytest.approx(wanted.mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_have_their_nominal_coverage():
     """A ratio of means of 200 normal tasks, 400 times: the count is binomial, four standard errors are 4 %."""
     rng, held = np.random.default_rng(0), 0

@@ -63,6 +63,7 @@ def pair():
     return asked(planted([Ridge(0.3), GradientDescent(0.2, 1)], [0.6, 0.4], 0.01))
 
 
+@pytest.mark.slow
 def test_a_mixture_is_named_with_its_hyperparameters_and_weights(pair):
     assert (pair.verdict, set(pair.candidates)) == ("mixture", {"ridge", "gradient-descent"})
     (found,) = pair.mixtures
@@ -78,6 +79,7 @@ def test_a_mixture_is_named_with_its_hyperparameters_and_weights(pair):
     assert pair.headline.startswith("a mixture of 0.4 gradient-descent (step_size 0.2")
 
 
+@pytest.mark.slow
 def test_it_is_kept_in_the_record(pair, tmp_path):
     write_identification(tmp_path / "a.json", pair.record())
     again = read_identification(tmp_path / "a.json")
@@ -91,6 +93,7 @@ def test_one_learner_is_preferred_where_it_explains(monkeypatch):
     assert (answer.verdict, answer.candidates[0], answer.mixtures) == ("identified", "ridge", ())
 
 
+@pytest.mark.slow
 def test_without_parts_the_reasons_say_that_none_was_tried():
     model = planted([LeastSquares(), Average()], [0.5, 0.5])
     answer = asked(model, parts=1)
@@ -119,6 +122,7 @@ def test_three_learners_are_found():
     assert found == pytest.approx({"least-squares": 0.5, "average": 0.3, "gradient-descent": 0.2}, abs=0.01)
 
 
+@pytest.mark.slow
 def test_weights_may_depend_on_the_number_of_examples():
     answer = asked(planted([Ridge(0.3), Average()], lambda n: (n / 6, 1 - n / 6)), parts=2, learners=NAMES)
     (found,) = answer.mixtures
@@ -135,6 +139,7 @@ def test_weights_may_depend_on_the_number_of_examples():
     assert "weights depend on the number of examples" in str(answer)
 
 
+@pytest.mark.slow
 def test_symbols_are_mixed_in_their_probabilities():
     pool = ms.SymbolPool(ms.MarkovChains(symbols=2), tasks=3)
     parts = MemorizingSymbols(pool.table), DirichletPosterior(1.0)
@@ -170,6 +175,7 @@ def test_intervals_of_weights_cover():
     assert 0.95 - 0.033 <= inside / 400 <= 0.95 + 0.033
 
 
+@pytest.mark.slow
 def test_the_learner_that_predicts_0_takes_part():
     answer = asked(planted([Ridge(0.3)], [0.5]), learners=["zero", "ridge"], parts=2)
     (found,) = answer.mixtures
@@ -187,6 +193,7 @@ def test_weights_beyond_0_and_1_make_no_mixture():
     assert (answer.verdict, answer.mixtures) == ("none", ())
 
 
+@pytest.mark.slow
 def test_a_learner_out_of_scale_is_no_part():
     """A step of size 30 with the weight 0.02 only amplifies what ridge regression answers."""
     model = planted([Ridge(0.3), GradientDescent(30.0, 1)], [0.98, 0.02])
@@ -194,6 +201,7 @@ def test_a_learner_out_of_scale_is_no_part():
     assert (answer.verdict, answer.mixtures) == ("none", ())
 
 
+@pytest.mark.slow
 def test_learners_that_predict_the_same_have_no_weights_of_their_own():
     """Ridge regression and the posterior mean are one function, so that any weights fit."""
     known, problems = fitters(PROCESS), draw_problems(PROCESS, TASK, 60, named_key(0, "flat"))

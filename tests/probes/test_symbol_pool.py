@@ -91,6 +91,7 @@ def test_a_pool_of_too_many_tasks_says_what_was_not_compared():
     assert any("memorizing was not compared: the pool has 4097 tasks" in one for one in answer.reasons)
 
 
+@pytest.mark.slow
 def test_learners_of_pools_of_symbols_need_one():
     of_pool = {"memorizing-symbols", "bayes-mixture-symbols"}
     assert set(learners_for(SMALL[URNS])) - set(learners_for(URNS)) == of_pool

@@ -34,6 +34,7 @@ def bayes(concentration):
     return predict
 
 
+@pytest.mark.slow
 def test_the_bayes_predictor_of_a_chain_is_identified():
     names = ("dirichlet-posterior", "average", "last-token", "least-squares", "ridge", "kernel-smoother")
     answer = identify(bayes(0.3), PROCESS, TASK, tasks=200, learners=names)
@@ -122,6 +123,7 @@ def test_logits_are_refused():
         identify(lambda contexts: np.log(bayes(1.0)(contexts)), PROCESS, TASK, tasks=200)
 
 
+@pytest.mark.slow
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
     assert set(learners_for(PROCESS)) - set(learners_for(process)) == {
@@ -137,6 +139,7 @@ def test_learners_of_symbols_are_for_symbols():
         identify(lambda c: c[:, -1], process, ms.NextToken(10), learners=["dirichlet-posterior"])
 
 
+@pytest.mark.slow
 def test_symbols_have_no_derivatives():
     problems = draw_problems(PROCESS, TASK, 40, named_key(0, "symbols"))
     for measure in (sensitivities, implicit_weights):
@@ -144,6 +147,7 @@ def test_symbols_have_no_derivatives():
             measure(bayes(1.0), problems, 3)
 
 
+@pytest.mark.slow
 def test_symbols_are_replaced_with_the_given_probability():
     sample = PROCESS.sample(jax.random.key(0), LENGTH + 1, 2000)
     key = jax.random.key(1)
@@ -157,6 +161,7 @@ def test_symbols_are_replaced_with_the_given_probability():
     assert together == pytest.approx((marginal**2).sum(), abs=5 / np.sqrt(sample.size))
 
 
+@pytest.mark.slow
 def test_distances_of_probabilities_are_those_of_their_definitions():
     """Excess cross-entropy and total variation, summed over tasks, numbers of examples and symbols in loops."""
     problems = draw_problems(ms.MarkovChains(symbols=3), ms.NextToken(6), 40, named_key(0, "distances"))

@@ -77,6 +77,7 @@ def test_learners_that_generalize_have_the_prior_of_the_process():
     )
 
 
+@pytest.mark.slow
 def test_without_noise_the_variance_of_memorizing_says_nothing():
     pool = ms.TaskPool(ms.LinearRegression(dim=2), tasks=3)
     answer = asked(Ridge(0.5), pool, learners=["ridge", "memorizing"], search=False)
@@ -103,6 +104,7 @@ def test_learners_are_given_by_their_ids():
         asked(Ridge(0.25), learners=[Memorizing(POOL.table, 0.25)])
 
 
+@pytest.mark.slow
 def test_they_need_a_pool():
     assert not {"memorizing", "bayes-mixture"} & {
         one.learner for one in identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100).ranking
@@ -139,6 +141,7 @@ def test_what_cannot_be_compared_says_why(pool, learner, message):
         identify(lambda x, y: 0 * y[:, 0], pool, TASK, tasks=100, learners=[learner])
 
 
+@pytest.mark.slow
 def test_a_model_on_a_large_pool_of_few_dimensions_may_do_either():
     """4096 tasks on a line: the posterior over them is nearer to that of their prior than answers of one decimal tell."""
     pool = ms.TaskPool(ms.LinearRegression(1, noise=0.5), tasks=4096)

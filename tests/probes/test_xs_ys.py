@@ -32,6 +32,7 @@ def test_one_pass_gives_what_single_calls_give(prompts):
     assert np.abs(found).max() > 1
 
 
+@pytest.mark.slow
 def test_a_model_is_named_from_one_call_for_each_half(prompts):
     calls = []
 
@@ -48,6 +49,7 @@ def test_a_model_is_named_from_one_call_for_each_half(prompts):
     assert calls[0] == (200, 9, 3) and len(calls) == 3  # all tasks once; two lengths again, for a few
 
 
+@pytest.mark.slow
 def test_a_module_of_torch(prompts):
     torch = pytest.importorskip("torch")
 
@@ -124,6 +126,7 @@ def test_functions_get_arrays_of_their_own(prompts):
         answers(function, prompts)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine_xs_ys.py").write_text(
         "import numpy as np\n\n\ndef average(inputs, labels):\n"

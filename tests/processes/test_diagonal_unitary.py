@@ -7,6 +7,7 @@ from mesascope.core import named_key
 from mesascope.processes import Constant, DiagonalUnitary, Gaussian, Sparse, Uniform
 
 
+@pytest.mark.slow
 def test_tokens_follow_one_diagonal_unitary_transition():
     tokens = DiagonalUnitary(Gaussian(2), 3).sample(named_key(0), 50, 20)
     assert tokens.shape == (20, 50, 3)
@@ -37,6 +38,7 @@ def test_transitions_are_uniform_and_independent_of_everything(seed):
         assert abs(mean.mean()) < 5 * count**-0.5
 
 
+@pytest.mark.slow
 def test_sampling_is_jittable_with_the_process_static_or_not():
     process = DiagonalUnitary(Sparse(2), 4)
     key = named_key(0)

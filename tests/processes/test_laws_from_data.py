@@ -76,6 +76,7 @@ def test_a_symmetrized_pool_is_the_pool_with_its_negatives():
     assert law.zero_probability(2) == other.zero_probability(2)
 
 
+@pytest.mark.slow
 def test_symmetrized_tokens_are_the_tokens_with_all_signs():
     law = ms.Symmetrized(ms.Empirical(TOKENS, joint=True))
     signs = [np.array(one) for one in product((1, -1), repeat=2)]

@@ -30,6 +30,7 @@ def test_graphs():
     np.testing.assert_array_equal(random.adjacency(), np.tril(random.adjacency(), -1))
 
 
+@pytest.mark.slow
 def test_children_are_drawn_from_the_row_of_their_parent():
     # Rows from Dirichlet(α) with tiny α are nearly one-hot: two draws from one row agree but for a probability
     # (S − 1) α / (S α + 1), so children of equal symbols are equal, in this graph and in no other.
@@ -48,6 +49,7 @@ def test_children_are_drawn_from_the_row_of_their_parent():
     assert agreement((8, 7), (5, 4)) < 0.9
 
 
+@pytest.mark.slow
 def test_symbols_given_the_transition_matrix():
     # One long chain estimates its own matrix: the halves agree, and the symbol two positions before has no effect.
     symbols = sample(MarkovTree.chain(20_000, 2, 2), 5)
@@ -66,6 +68,7 @@ def test_symbols_given_the_transition_matrix():
                 assert abs(group.mean() - draws.mean()) < 5 * spread * len(group) ** -0.5
 
 
+@pytest.mark.slow
 def test_roots_are_stationary_and_the_last_symbol_is_uniform():
     symbols = sample(MarkovTree.chain(5, 3, 0.3))
     repeated = symbols[:, 1:] == symbols[:, :-1]
@@ -107,6 +110,7 @@ def test_disconnected_chains_have_a_finite_stationary_distribution(dtype):
         assert mu.sum() == pytest.approx(1, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_traced_graphs_give_the_same_sequences():
     process = MarkovTree.random(6, 4, 0.3, seed=2)
     traced = process.traced()

@@ -176,6 +176,7 @@ def test_values_that_are_not_keys_are_refused(name):
         PROCESSES[name]().sample(0, SIZE, 2)
 
 
+@pytest.mark.slow
 def test_a_horizon_of_one_is_the_first_token():
     for name in ("orthogonal-ar", "linear-ar", "nonlinear-ar", "rotation-ar"):
         assert draw(PROCESSES[name](), named_key(0), 1, 2).shape == (2, 1, PROCESSES[name]().dim)

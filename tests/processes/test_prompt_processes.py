@@ -179,6 +179,7 @@ def test_weights_are_a_random_walk_from_example_to_example():
     judge(steps * x[:, :-1, 0], 0)
 
 
+@pytest.mark.slow
 def test_labels_of_drifting_regression_have_noise_and_without_drift_are_linear():
     x, y = sample(DriftingRegression(3, drift=0.0, covariance=COVARIANCE), 8, batch=100)
     assert least_squares(x, y)[1].max() < 1e-20  # rounding
@@ -197,6 +198,7 @@ def test_in_weights_only_the_query_has_a_label_that_its_input_tells():
     judge(y[:, :-1, None] * x[:, -1:], 0)
 
 
+@pytest.mark.slow
 def test_a_mixture_has_prompts_of_both_processes_whole_and_in_their_shares():
     pool = TaskPool(LinearRegression(2), vectors=[[3.0, -4.0]])
     x, y = sample(PromptMixture(pool, LinearRegression(2, noise=0.5), share=0.3), 4)

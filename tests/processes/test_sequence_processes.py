@@ -119,6 +119,7 @@ def test_linear_systems_have_the_given_spectrum():
 TURNING = (0.9 + 0.3j, 0.5, -0.2 - 0.7j, 0.9 - 0.3j, -0.2 + 0.7j)
 
 
+@pytest.mark.slow
 def test_complex_eigenvalues_come_in_pairs_of_a_real_normal_matrix():
     found = transitions(sample(LinearAR(Gaussian(), 5, TURNING), 0, 12, 50))
     transposed = found.swapaxes(1, 2)
@@ -141,6 +142,7 @@ def test_planes_are_isotropic():
     judge(tokens[:, 1] ** 2 - tokens[:, 2] ** 2, 0)
 
 
+@pytest.mark.slow
 def test_states_with_noise_become_stationary_for_every_spectrum():
     sizes = abs(np.array(TURNING)) ** 2
     tokens = sample(LinearAR(Gaussian(2), 5, TURNING, noise=0.3), 0, 40, COUNT)

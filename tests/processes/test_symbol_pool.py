@@ -22,6 +22,7 @@ def test_every_sequence_has_one_task_of_the_pool_and_all_are_equally_probable():
     assert (abs(found - share) <= 4 * np.sqrt(share * (1 - share) / len(drawn))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", [URNS, CHAINS])
 def test_a_sequence_of_a_pool_is_that_of_its_process_with_the_same_task(process):
     key = named_key(1, "same")
@@ -32,6 +33,7 @@ def test_a_sequence_of_a_pool_is_that_of_its_process_with_the_same_task(process)
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", [URNS, CHAINS])
 def test_a_pool_depends_on_its_seed_only(process):
     first, again, other = (SymbolPool(process, tasks=3, seed=seed).table for seed in (0, 0, 1))
@@ -45,6 +47,7 @@ def test_a_pool_depends_on_its_seed_only(process):
     np.testing.assert_array_equal(inside.table, first)
 
 
+@pytest.mark.slow
 def test_a_pool_is_of_the_prior():
     count, alpha = 20_000, 2
     table = SymbolPool(Urns(3, alpha), tasks=count, seed=3).table
@@ -83,6 +86,7 @@ def test_rationals_are_read_as_strings():
     np.testing.assert_allclose(pool.table, 1 / 3, rtol=1e-16)
 
 
+@pytest.mark.slow
 def test_identify_is_given_the_probabilities_of_pools_that_are_not_too_large():
     pool = SymbolPool(CHAINS, tasks=SymbolPool.max_compared)
     np.testing.assert_array_equal(pool.probabilities_of_tasks, pool.table)

@@ -49,6 +49,7 @@ def share_of_each(drawn, sequences):
     return (drawn[:, None] == np.array(sequences)).all(-1)
 
 
+@pytest.mark.slow
 @ALPHAS
 @pytest.mark.parametrize(
     ("kind", "probability"), [(Urns, urn_probability), (MarkovChains, chain_probability)]
@@ -62,6 +63,7 @@ def test_every_sequence_is_as_probable_as_it_should_be(kind, probability, alpha)
     within_four_errors(share_of_each(drawn, sequences), exact)
 
 
+@pytest.mark.slow
 @ALPHAS
 @pytest.mark.parametrize("kind", [Urns, MarkovChains])
 def test_rows_of_tasks_are_dirichlet_and_independent(kind, alpha):
@@ -99,6 +101,7 @@ def test_a_chain_follows_its_own_transition_matrix():
             within_four_errors(after[:, None] == np.arange(3), transitions[before])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x64", [True, False])
 def test_a_symbol_of_probability_zero_is_never_drawn(x64):
     """Its neighbours are such that cumulated sums are rounded: 1/7 is no binary fraction."""
@@ -111,6 +114,7 @@ def test_a_symbol_of_probability_zero_is_never_drawn(x64):
     assert set(np.asarray(chains)[:, 1:].ravel()) == set(np.flatnonzero(row))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "process", [Urns(3, 2), MarkovChains(3, 2), SymbolPool(Urns(), tasks=5), SymbolPool("urns", tasks=2)]
 )
@@ -130,6 +134,7 @@ class Counting(eqx.Module):
         return jnp.log(seen + self.concentration)[..., 1:, :]
 
 
+@pytest.mark.slow
 def test_every_position_counts_in_the_loss():
     """The loss of the best prediction is the entropy of symbols 3 … T given those before them."""
     horizon, alpha = 6, Fraction(3, 2)

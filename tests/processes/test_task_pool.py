@@ -22,6 +22,7 @@ from mesascope.specs import specification
 PROCESS = LinearRegression(3, noise=0.0)
 
 
+@pytest.mark.slow
 def test_prompts_have_a_task_of_the_pool_and_all_tasks_occur():
     pool = TaskPool(PROCESS, tasks=4, seed=5)
     x, y = pool.sample(named_key(0, "pool"), 6, 200)
@@ -31,6 +32,7 @@ def test_prompts_have_a_task_of_the_pool_and_all_tasks_occur():
     assert set(distances.argmin(1)) == set(range(4))
 
 
+@pytest.mark.slow
 def test_a_prompt_of_a_pool_is_that_of_its_process_with_the_same_task():
     key = named_key(1, "same")
     given = np.asarray(LinearRegression(3, noise=0.4).draw_tasks(key, 7))
@@ -48,6 +50,7 @@ def test_a_pool_depends_on_its_seed_only():
         np.testing.assert_array_equal(TaskPool(PROCESS, tasks=3, seed=0).table, first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [TwoLayerReLU(4), RandomFeatures(4)])
 def test_functions_are_pooled_too(target):
     pool = TaskPool(NonlinearRegression(2, target), tasks=1)

@@ -19,6 +19,7 @@ def rows(prompts):
     return [one.tobytes() for one in np.concatenate([x.reshape(len(x), -1), y], 1)]
 
 
+@pytest.mark.slow
 def test_its_prompts_are_drawn_again_and_again():
     drawn = rows(SET.sample(jax.random.key(0), 4, 500))
     assert set(drawn) == set(rows(SET.table(4))) and len(set(drawn)) == 5
@@ -35,6 +36,7 @@ def test_the_set_comes_from_the_process_and_its_seed():
     assert not set(rows(SET.table(4))) & set(rows(ms.TrainingSet(PROCESS, prompts=5, seed=4).table(4)))
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_single_precision_and_inside_of_compiled_code():
     other = ms.TrainingSet(PROCESS, prompts=5, seed=9)
     with jax.enable_x64(False):
@@ -43,6 +45,7 @@ def test_it_is_the_same_in_single_precision_and_inside_of_compiled_code():
     assert set(rows(drawn)) <= set(rows(other.table(3)))
 
 
+@pytest.mark.slow
 def test_a_set_of_prompts_whose_tasks_are_those_of_a_pool():
     pool = ms.TaskPool(ms.LinearRegression(dim=2), tasks=2)
     x, y = ms.TrainingSet(pool, prompts=6).table(3)

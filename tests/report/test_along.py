@@ -69,6 +69,7 @@ def test_plotly_hatches_too():
     assert not any("fillpattern" in one for one in drawn if one["name"] != "not determined")
 
 
+@pytest.mark.slow
 def test_files(tmp_path):
     drawn = draw_along(RECORD, tmp_path)
     assert [path.name for path in drawn] == [f"along.{end}" for end in ("json", "nc", "pdf", "png", "csv")]

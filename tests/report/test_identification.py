@@ -105,6 +105,7 @@ def test_any_distance_is_drawn_within_the_figure(tmp_path, distance):
     assert {y for line in lines for y in line.y} == {1e-8 if distance < 1 else 1e4}
 
 
+@pytest.mark.slow
 def test_a_single_number_of_examples_is_shown_by_points(tmp_path):
     single = record(lengths=(7,))
     traces = identification_figures(single)["by-length"].panels[1].traces
@@ -187,6 +188,7 @@ def mapped(**changes):
     return layer_map(TABLE, **arguments)
 
 
+@pytest.mark.slow
 def test_a_table_of_layers_and_steps(tmp_path):
     (trace,) = mapped().traces
     assert trace.marks == ((2, 1), (3, 2), (4, 3))

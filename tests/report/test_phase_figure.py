@@ -35,6 +35,7 @@ def diagram(numbers, first=None, **more):
 MIXED = [[0, 0, 0, 1], [0, 1, 2, np.nan], [1, 1, 1, 0]]
 
 
+@pytest.mark.slow
 def test_the_first_axis_lies_along_x_and_missing_flows_have_no_entry(tmp_path):
     figure = phase_figure(diagram(MIXED), "A diagram", xscale="log")
     kinds, times, loss = (panel.traces[0] for panel in figure.panels)
@@ -69,6 +70,7 @@ def test_rare_critical_points_are_one_kind_and_symmetric_ones_can_be():
     assert phase_figure(diagram(more), "More").panels[0].traces[0].kinds[-1] == "6 others"
 
 
+@pytest.mark.slow
 def test_words_on_an_axis_and_the_risk_where_there_is_one():
     data = diagram(MIXED, first=["gaussian", "sparse", "uniform"], risk=np.ones((3, 4)))
     figure = phase_figure(data, "Laws", xscale="log")
@@ -90,6 +92,7 @@ def test_cells_meet_half_way_on_the_axis_as_it_is_drawn():
     assert corners[:, 0, 1] == pytest.approx([-2, 2, 6])
 
 
+@pytest.mark.slow
 def test_kinds_differ_in_colour_and_missing_cells_are_explained():
     axes = laid_out(phase_figure(diagram(MIXED), "A diagram")).axes[0]
     (mesh,) = axes.collections

@@ -31,6 +31,7 @@ def drawn(axes):
     return [line.get_xydata() for line in axes.get_lines()]
 
 
+@pytest.mark.slow
 def test_a_flow_shows_its_loss_and_products(flow):
     loss, products = ms.plot(flow)
     assert (loss.get_xlabel(), loss.get_ylabel()) == ("flow time", r"loss $\sum_t w_t L_t$")
@@ -43,6 +44,7 @@ def test_a_flow_shows_its_loss_and_products(flow):
     assert plt.get_fignums()  # pyplot shows it
 
 
+@pytest.mark.slow
 def test_products_are_those_of_every_saved_model(flow):
     each = [
         jax.tree.map(lambda weight, number=number: weight[number], flow.trajectory).products()
@@ -59,6 +61,7 @@ def test_products_are_those_of_every_saved_model(flow):
     assert len(ms.plot(heads)) == 1
 
 
+@pytest.mark.slow
 def test_a_training_shows_its_losses():
     training = ms.train(START, PROCESS, TASK, steps=4, batch=4, held_out=8, record_every=2, evaluate_every=2)
     (loss,) = ms.plot(training)
@@ -66,6 +69,7 @@ def test_a_training_shows_its_losses():
     np.testing.assert_array_equal(batches[:, 0], training.steps)
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_shows_its_losses_until_then():
     settings = {"steps": 6, "batch": 4, "held_out": 8, "record_every": 1, "evaluate_every": 1}
     training = ms.train(START, PROCESS, TASK, optimizer=ms.Optimizer("sgd", 1e6), **settings)

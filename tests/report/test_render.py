@@ -44,6 +44,7 @@ def test_every_kind_of_trace_becomes_a_pdf_and_a_png(tmp_path, kind):
     assert {path.name for path in (tmp_path / "new").iterdir()} == {path.name for path in paths}
 
 
+@pytest.mark.slow
 def test_the_width_is_that_of_a_column_or_a_page(tmp_path):
     from PIL import Image
 
@@ -70,6 +71,7 @@ assert 'jax' not in sys.modules and 'matplotlib.pyplot' not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_equal_figures_are_equal_files_also_from_another_process_at_another_time(tmp_path):
     curves = panel(*(TRACES[kind] for kind in ("line", "band", "points", "rule")))
     described = figure(curves, panel(TRACES["diverging"]), panel(TRACES["histogram"]))
@@ -106,6 +108,7 @@ def test_a_legend_takes_a_free_corner():
         assert (box.x0 > frame.x0 + frame.width / 2) == right
 
 
+@pytest.mark.slow
 def test_a_legend_without_a_free_place_goes_below_and_takes_no_room_from_the_data():
     waves = [Line(x=X, y=np.sin(X * 3 + phase) * 10, label=f"start number {phase}") for phase in range(6)]
     crowded, single = laid_out(figure(panel(*waves))), laid_out(figure(panel(waves[0])))
@@ -152,6 +155,7 @@ def test_a_diverging_map_is_white_at_its_centre_and_cells_are_square():
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first row is on top
 
 
+@pytest.mark.slow
 def test_nothing_is_clipped_at_the_border():
     described = figure(
         panel(

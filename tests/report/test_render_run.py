@@ -13,6 +13,7 @@ def figure(height):
     return Figure(title="A figure", panels=(Panel(title="A panel", xlabel="t", ylabel="x", traces=(line,)),))
 
 
+@pytest.mark.slow
 def test_every_figure_once(tmp_path):
     run = RunDirectory.create(tmp_path / "run")
     assert render_run(run.path) == ()
@@ -27,6 +28,7 @@ def test_every_figure_once(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in drawn} == before
 
 
+@pytest.mark.slow
 def test_what_changed_or_is_missing_is_drawn_again(tmp_path):
     run = RunDirectory.create(tmp_path)
     run.write_figure("one", figure(2.0))

@@ -205,6 +205,7 @@ def test_texts_of_records_are_shown_and_never_run(tmp_path, report):
     assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
 
 
+@pytest.mark.slow
 def test_no_name_in_a_record_leaves_the_folder_for_latex(tmp_path):
     record = stored.claim(preset="../../out")
     run = stored.RunDirectory(stored.run_directory(tmp_path / "run", record))
@@ -361,6 +362,7 @@ def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, mon
     assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
 
 
+@pytest.mark.slow
 def test_studies_runs_trainings_identifications_and_certificates(tmp_path, report):
     where = stored.store(tmp_path / "store", failed={(2, 1)})
     training = stored.training(tmp_path / "training")
@@ -397,6 +399,7 @@ def test_studies_runs_trainings_identifications_and_certificates(tmp_path, repor
     assert bands[0]["y"][:2] == pytest.approx([0.9 + 1.96 * 0.05, 0.25 + 1.96 * 0.01])
 
 
+@pytest.mark.slow
 def test_a_whole_store_shows_studies_and_runs_outside_of_studies(tmp_path, report):
     where = stored.store(tmp_path / "store")
     written, page = report(where)
@@ -404,6 +407,7 @@ def test_a_whole_store_shows_studies_and_runs_outside_of_studies(tmp_path, repor
     assert f"run-{stored.run_id((9, 9))}" in page.ids() and "study-grid" in page.ids()
 
 
+@pytest.mark.slow
 def test_reports_need_no_jax(tmp_path):
     folder = stored.run_directory(
         tmp_path / "run", stored.claim(), figures={"zheng2024/m": stored.map_figure()}

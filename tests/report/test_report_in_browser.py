@@ -55,6 +55,7 @@ def test_all_figures_are_drawn_in_the_theme_of_the_reader(read):
     assert not seen.errors
 
 
+@pytest.mark.slow
 def test_a_name_of_the_legend_hides_its_traces_and_shows_them_again(read):
     page, seen, _ = read
     button = page.get_by_role("button", name="exact & more")
@@ -79,6 +80,7 @@ def test_anchors_lead_to_their_claims(read):
     assert page.url.endswith("#figure/small/zheng2024/curves")
 
 
+@pytest.mark.slow
 def test_it_is_accessible(read):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page, _, _ = read
@@ -98,6 +100,7 @@ def test_no_figure_is_wider_than_the_paper_and_all_are_light_on_it(read):
     assert not seen.errors
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_a_phone(browser, address):
     with browser.page(viewport={"width": 390, "height": 844}) as (page, seen):
         opened(page, seen, address)

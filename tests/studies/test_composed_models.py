@@ -200,6 +200,7 @@ def test_norm_and_residual_connections(train_with):
     assert isinstance(made.network.layers[2].layer, parts.LinearSelfAttention)
 
 
+@pytest.mark.slow
 def test_residual_weights_shrink_with_the_depth(train_with):
     def outputs(layers):
         embedding = {"kind": "bare-tokens", "width": 64}

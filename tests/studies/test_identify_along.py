@@ -30,6 +30,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_checkpoints_are_models_by_their_steps(folder):
     found = ms.Checkpoints(folder)
     assert list(found) == [0, 1, 3, 10, 20]
@@ -46,6 +47,7 @@ def test_checkpoints_are_models_by_their_steps(folder):
         found[4]
 
 
+@pytest.mark.slow
 def test_a_specification_follows_its_run(folder):
     run = parse_spec({"run": str(folder), **JUDGED}, AlongSpec).build()
     found = run.identify_along()

@@ -125,6 +125,7 @@ def test_a_law_without_moments_has_no_flow(tmp_path):
     assert parse_spec(asked(law=law), IdentifySpec).build().process.dim == 2  # other models need none
 
 
+@pytest.mark.slow
 def test_the_end_of_a_flow_is_that_of_the_flow():
     import mesascope as ms
 
@@ -163,6 +164,7 @@ def of_the_run(folder, **changes):
     )
 
 
+@pytest.mark.slow
 def test_a_trained_model_takes_the_data_of_its_run(folder):
     spec = of_the_run(folder)
     trained = parse_spec(TRAINED, TrainSpec)
@@ -237,6 +239,7 @@ def test_fields_given_in_addition_to_the_file(tmp_path):
         read_spec(path, IdentifySpec, given={"dim": 3})
 
 
+@pytest.mark.slow
 def test_a_function_in_a_specification(tmp_path, monkeypatch):
     (tmp_path / "asked_by_name.py").write_text("def last(contexts):\n    return contexts[:, -1]\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -254,6 +257,7 @@ def test_64_bit_mode_is_needed():
         parse_spec(ASKED, IdentifySpec).build()
 
 
+@pytest.mark.slow
 def test_the_record_holds_the_result_and_the_curves_of_figures():
     run = parse_spec(asked(), IdentifySpec).build()
     found = run.identify()
@@ -271,6 +275,7 @@ def test_the_record_holds_the_result_and_the_curves_of_figures():
     assert (curves.differences == curves.differences.T).all()
 
 
+@pytest.mark.slow
 def test_figures_and_ranking_measure_the_same_distances():
     """If a single number of examples counts, there is one distance with one interval."""
     run = parse_spec(
@@ -282,6 +287,7 @@ def test_figures_and_ranking_measure_the_same_distances():
         assert ends == pytest.approx([entry.distance, *entry.interval], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_pool_is_identified_on(tmp_path):
     process = {
         "kind": "task-pool",
@@ -311,6 +317,7 @@ def half_a_step(x, y):
 """
 
 
+@pytest.mark.slow
 def test_mixtures_are_asked_for_by_parts(tmp_path, monkeypatch):
     """Half a step of gradient descent of size 1 and half the average of the labels."""
     (tmp_path / "half_models.py").write_text(HALF)

@@ -46,6 +46,7 @@ def pool():
     return start, ms.TaskPool(process, tasks=3), process, ms.FewShot(4)
 
 
+@pytest.mark.slow
 def test_the_loss_is_that_of_python(pool):
     start, known, new, task = pool
     result = parse_spec(POOL, loss_spec).run()
@@ -60,6 +61,7 @@ def test_the_loss_is_that_of_python(pool):
     assert result.gradient_norm == pytest.approx(np.sqrt(sum(np.sum(one**2) for one in expected)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_flow_is_that_of_python(pool):
     start, known, new, task = pool
     spec = parse_spec({**POOL, "until": 2}, flow_spec)
@@ -72,6 +74,7 @@ def test_the_flow_is_that_of_python(pool):
     np.testing.assert_allclose(result.weights[WEIGHTS[0]], flow.model.network.layers[0].w_kq, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_descent_takes_its_steps(pool):
     start, known, _, task = pool
     result = parse_spec({**POOL, "method": "descent", "lr": 0.1, "steps": 1}, flow_spec).run()
@@ -81,6 +84,7 @@ def test_a_descent_takes_its_steps(pool):
     assert (result.steps, result.time) == (1, 0.1)
 
 
+@pytest.mark.slow
 def test_symbols_are_enumerated_unless_samples_are_asked_for():
     exact = parse_spec(CHAINS, loss_spec)
     problem = exact.build()
@@ -98,6 +102,7 @@ def test_complex_weights_are_two_arrays():
     np.testing.assert_array_equal(named_weights(model)["w_kq.imag"], np.eye(2))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_judged_in_double_precision(tmp_path):
     from mesascope.studies import TrainSpec, load_trained
 
@@ -168,6 +173,7 @@ def test_refused(message):
     assert str(refusal.value).startswith(message)
 
 
+@pytest.mark.slow
 def test_what_diverges_names_fields_of_the_specification():
     model = {"kind": "prompt-linear-transformer", "layers": 1, "scale": 1e120}
     result = parse_spec({**POOL, "model": model, "until": 1}, flow_spec).run()
@@ -185,6 +191,7 @@ def test_the_commands_print_both_losses(tmp_path, capsys):
     assert printed == parse_spec(POOL, loss_spec).run().model_dump()
 
 
+@pytest.mark.slow
 def test_a_study_over_the_size_of_a_pool(tmp_path):
     study = {
         "name": "sizes",

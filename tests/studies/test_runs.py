@@ -30,6 +30,7 @@ def test_reference_values(name, engine):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_sampling_reports_its_error():
     case = dict(CASES["gaussian-diagonal"])
     loss, *_ = (case.pop(answer) for answer in ANSWERS)

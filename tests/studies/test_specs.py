@@ -117,6 +117,7 @@ def test_specifications_are_frozen(loss_with):
         spec.dim = 3
 
 
+@pytest.mark.slow
 def test_importing_them_is_light():
     names = "import sys, mesascope.studies as studies; [getattr(studies, name) for name in studies.__all__]; "
     code = names + "sys.exit(bool({'jax', 'scipy', 'rich'} & set(sys.modules)))"

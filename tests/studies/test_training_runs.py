@@ -61,13 +61,18 @@ PROMPTS = {
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
 CASES = {kind: (kind, *case) for kind, case in {**SEQUENCES, **PROMPTS}.items()}
+CASES["in-weights-regression"] = (
+    "prompt-linear-transformer",
+    {"layers": 1},
+    {"kind": "in-weights-regression", "weights": [1, -1]},
+)
 CASES["prompt-mixture"] = (
     "prompt-linear-transformer",
     {"layers": 1},
     {
         "kind": "prompt-mixture",
         "process": {"kind": "linear-regression", "dim": 2},
-        "other": {"kind": "in-weights-regression", "weights": [1, -1]},
+        "other": {"kind": "task-pool", "process": {"kind": "linear-regression", "dim": 2}, "tasks": 1},
     },
 )
 CASES["urns"] = "token-transformer", SOFTMAX, {"kind": "urns", "symbols": 4}
@@ -122,6 +127,7 @@ def test_every_kind_of_model_and_process_is_among_them():
     assert {process["kind"] for process in processes} == set(known_kinds("process")) - {"diagonal-unitary"}
 
 
+@pytest.mark.slow
 def test_the_result_of_a_training(tmp_path, train_with):
     data = train_with(steps=6, record_every=2, evaluate_every=3, held_out=200, optimizer="sgd")
     seen = []
@@ -142,6 +148,7 @@ def test_the_result_of_a_training(tmp_path, train_with):
     assert abs(result.loss - other.value) < 5 * error
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_a_folder(train_with, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = parse_spec(train_with(), TrainSpec).run()
@@ -149,6 +156,7 @@ def test_nothing_is_written_without_a_folder(train_with, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_bits(tmp_path, train_with):
     def run(folder, **changes):
         data = train_with(record_every=1, average=0.9, **changes)
@@ -194,6 +202,7 @@ def test_a_folder_of_another_run(tmp_path, train_with, changes, message):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_refused_run_changes_nothing(tmp_path, train_with):
     """The library refuses it, not the comparison of specifications: a schedule with another end."""
     optimizer = {"schedule": "cosine"}
@@ -226,6 +235,7 @@ def test_the_loss_of_the_average(tmp_path, train_with):
     assert without.average_loss is None and without.average_loss_standard_error is None
 
 
+@pytest.mark.slow
 def test_seeds_are_runs_of_their_own(tmp_path, train_with):
     def data(**seeds):
         model = {"kind": "linear-attention", "init": {"kind": "gaussian", "scale": 0.1}}
@@ -292,6 +302,7 @@ def test_damaged_checkpoints(tmp_path, train_with):
         load_trained(tmp_path / "step-000000004.checkpoint")
 
 
+@pytest.mark.slow
 def test_float64(tmp_path, train_with):
     spec = parse_spec(train_with(precision="float64"), TrainSpec)
     result = spec.run(tmp_path)
@@ -310,6 +321,7 @@ def test_divergence(tmp_path, train_with):
     assert all(np.isfinite(leaf).all() for leaf in leaves(load_trained(result.checkpoint)))
 
 
+@pytest.mark.slow
 def test_a_loss_that_vanishes_is_explained(train_with):
     # squares of 1e-30 are 0 in float32, not in float64
     tiny = train_with(law={"kind": "gaussian", "scale": 1e-30})

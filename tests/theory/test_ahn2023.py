@@ -13,6 +13,7 @@ def matrices(dim, layers, seed):
     return np.random.default_rng(seed).normal(size=(layers, dim, dim)) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "examples", "layers"), SIZES)
 def test_layers_are_preconditioned_steps(prompt_model, prompts, dim, examples, layers):
     x, y = prompts(dim, examples)

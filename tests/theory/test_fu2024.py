@@ -27,6 +27,7 @@ def test_layers_are_newton_iterations(answers, prompts, dim, examples, steps):
         assert found[b] == pytest.approx(x[b, -1] @ inverse @ moments, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_many_iterations_are_least_squares(answers, prompts):
     x, y = prompts(2, 20)
     found = answers(2, 14, 1 / (x**2).sum((1, 2)).max() ** 2, x, y)

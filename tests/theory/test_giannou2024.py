@@ -77,6 +77,7 @@ def test_least_squares_by_newton(attention, prompts, dim, examples, steps):
         assert float(predictions[b]) == pytest.approx(x[b, -1] @ inverse @ moments, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_many_steps_are_least_squares(attention, prompts):
     x, y = prompts(2, 20)
     layers = giannou2024.least_squares_by_newton(2, 12)

@@ -54,6 +54,7 @@ def test_many_prompts_and_many_tasks_are_limits():
     assert lu2024.icl_error(2.0, 1e-9, 0.25) == pytest.approx(1.25, rel=1e-6)  # no better than answering 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.3, 4.0])
 def test_errors_are_those_of_least_squares_extrapolated_in_the_dimension(tau):
     """Errors e + c/d at d = 12 and 24, of few pools: e within four of their standard errors and 3 % of order 1/d²."""
@@ -166,6 +167,7 @@ def test_the_error_diverges_at_as_many_prompts_as_weights():
         lu2024.icl_error(1, 1, 0.1, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", [np.eye(3) / 3, [[1, 0.2, 0], [0.2, 0.5, 0.1], [0, 0.1, 2]]])
 def test_the_minimum_is_critical_and_has_the_loss_of_the_exact_engine(covariance):
     task = FewShot(6)
@@ -194,6 +196,7 @@ def test_numbers_of_examples_are_averaged_with_their_weights():
     assert float(abs(slope.network.layers[0].w_kq).max()) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", [np.eye(3) / 3, np.diag([0.2, 1, 3])])
 def test_feature_moments_are_those_of_samples(covariance):
     dim, ell, noise, count = 3, 5, 0.7, 100_000
@@ -280,6 +283,7 @@ def test_prompts_of_another_shape_are_refused():
         lu2024.fitted(*lu2024.prompt_features(x, y), 0)
 
 
+@pytest.mark.slow
 def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
     alpha, kappa, noise = 2.0, 0.5, 0.5
     gaps = []
@@ -366,6 +370,7 @@ def test_labels_of_any_size_have_the_same_minimum(size):
         assert other.error(gamma) / size**2 == pytest.approx(one.error(one.minimum), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_without_squares_the_flow_comes_to_the_limit():
     dim, alpha, kappa, noise, times = 120, 1, 0.5, 0.5, np.array([0.2, 1.0, inf])
     fresh = features(process(dim, noise), alpha * dim).without_squares

@@ -29,6 +29,7 @@ def best_step_on(prompts):
     return answers, y[:, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", ["relu", "inverse"])
 def test_steps_are_best_on_samples(process):
     dim, examples, level, count = 2, 4, 0.7, 400_000

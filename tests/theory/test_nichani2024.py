@@ -52,6 +52,7 @@ def test_weights_have_the_scores_and_append_outputs():
     assert not np.any(np.einsum("aw,hwb->ab", weights.readout, first["w_p"]))
 
 
+@pytest.mark.slow
 def test_posterior_mean_is_the_mean_over_the_prior_for_independent_roots():
     """Two symbols, rows Beta: quadrature of both rows against counts, for a root of given symbol."""
     parents, alpha = (None, 0, 1, None), 0.7

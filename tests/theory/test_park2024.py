@@ -57,6 +57,7 @@ def guess(strategy, sequence, symbol):
     return sum(s * a for s, a in zip(shares, answers, strict=True)) / sum(shares)
 
 
+@pytest.mark.slow
 def test_stationary_distributions():
     np.testing.assert_allclose(theory.stationary(CHAINS), np.array(RESTING, float), rtol=1e-14)
     chains = MarkovChains(4).draw_tasks(jax.random.key(0), 5)

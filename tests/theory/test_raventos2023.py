@@ -44,6 +44,7 @@ def test_ridge_solves_its_normal_equations(prompts):
             assert found[b, k] == pytest.approx(w @ x[b, k], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_they_are_the_learners_that_memorize_and_generalize(prompts):
     pool, x, y = prompts
     read = prompt_examples(x, y)

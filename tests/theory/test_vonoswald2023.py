@@ -127,6 +127,7 @@ def test_published_numbers():
         assert vonoswald2023.best_step_size(d, n, noise_variance=2) == Fraction(n, n + d + 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "variance", "kurtosis"), [(Gaussian(2), 4, 3), (Uniform(1), "1/3", "9/5")])
 def test_best_loss_is_that_of_the_layer(prompt_model, law, variance, kurtosis):
     dim, examples, noise, batch = 3, 6, 0.5, 50_000

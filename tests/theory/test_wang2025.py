@@ -115,6 +115,7 @@ def test_errors_of_normalized_steps_are_means_of_samples(dim, offset):
     assert_mean_is(sampled(normalized(0.8, offset), np.eye(dim)), exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "steps"),
     [

@@ -34,6 +34,7 @@ def test_fixed_points_are_critical_in_fractions(learned):
     assert all(entry == 0 for part in gradient for entry in part.ravel())
 
 
+@pytest.mark.slow
 def test_error_and_gradient_are_those_of_the_engine():
     eigenvalues, rng = np.array([0.9, 0.2]), np.random.default_rng(0)
     v, (k, q) = rng.normal(size=3), rng.normal(size=(2, 3, 2, 2))

@@ -17,7 +17,7 @@ _ProcessField = Annotated[PromptProcess, *one_of("process")]
 @kind(
     "prompt-mixture",
     process={"kind": "linear-regression", "dim": 2},
-    other={"kind": "task-pool", "process": {"kind": "linear-regression", "dim": 2}, "vectors": [[1, 1]]},
+    other={"kind": "task-pool", "process": {"kind": "linear-regression", "dim": 2}, "tasks": 1},
 )
 class PromptMixture(PromptProcess):
     r"""Prompts of `process` with probability $p$, and of `other` with probability $1 - p$, drawn anew for every prompt.

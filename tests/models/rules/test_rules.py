@@ -135,6 +135,7 @@ def real_rules_and_equations(rng):
         yield f"ttt-linear-{mini_batch}", rule, answers(rule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("complex_numbers", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("keys", ["unit", pytest.param("free", marks=pytest.mark.slow)])
 def test_every_rule_is_its_equation(complex_numbers, keys):
@@ -207,6 +208,7 @@ QUICK = ("mesa-net", "ttt-linear", "delta-net")
 """A linear solve, nested derivatives, and neither."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in known_kinds("rule")]
 )
@@ -273,6 +275,7 @@ def reference():
         return dict(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "tolerance"), [(jnp.float64, 1e-10), (jnp.float32, 1e-5)])
 def test_the_reference_recurrences_of_another_library(reference, kind, tolerance):
     """Its naive recurrences, run in double precision: see tests/data/README.md."""

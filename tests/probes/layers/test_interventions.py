@@ -117,6 +117,7 @@ def test_the_step_of_sequences_is_that_of_linear_attention(sequences):
     assert step.explained == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_an_affine_layer_has_an_exact_surrogate(sequences, random_attention):
     rng = np.random.default_rng(0)
     layer = ms.MLP([rng.normal(size=(9, 9))], [rng.normal(size=9)])
@@ -146,6 +147,7 @@ def test_complex_layers_have_surrogates_and_steps(random_attention):
     assert closest_gradient_step(model, 1, problems).explained > 0
 
 
+@pytest.mark.slow
 def test_a_trained_layer_is_a_step_of_gradient_descent(trained, trained_on):
     """The step does not change the loss, removing the layer loses everything learned."""
     fitted_to, judged_by = trained_on

@@ -28,6 +28,7 @@ def _descent(step_size, steps):
     return StepFamily("gradient-descent", np.array(steps), learners)
 
 
+@pytest.mark.slow
 def test_each_layer_of_descent_is_one_step(prompts, steps_of_descent):
     lens = logit_lens(layer_streams(steps_of_descent(3, 0.3), prompts), prompts)
     family = step_family("gradient-descent", range(6), prompts, lens.predictions[-1], fitted_at=3)
@@ -76,6 +77,7 @@ def test_noise_widens_the_match(prompts, descent):
     assert found.nearest.steps.low[0] == found.nearest.steps.high[0] == 1
 
 
+@pytest.mark.slow
 def test_each_layer_of_newtons_construction_is_one_step(few_prompts):
     """Tokens contain the moments; the layers of giannou2024 iterate for their inverse from the learner's initial matrix."""
     problems = few_prompts
@@ -124,6 +126,7 @@ def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
     assert np.diag(found.distance.value).max() < 1e-2 < found.distance.value[0, 3]
 
 
+@pytest.mark.slow
 def test_a_trained_layer_is_one_step(trained, trained_on):
     problems = trained_on[1]
     streams = layer_streams(trained, problems)

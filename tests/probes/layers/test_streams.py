@@ -112,6 +112,7 @@ def test_losses_and_distances_equal_their_definitions(last_prompts, steps_of_des
     assert str(lens).count("\n") == 3 and "layer 2" in str(lens)
 
 
+@pytest.mark.slow
 def test_symbols_are_read_as_probabilities():
     tokens = np.random.default_rng(0).integers(0, 3, size=(50, 5))
     vectors = np.eye(3)[tokens]
@@ -123,6 +124,7 @@ def test_symbols_are_read_as_probabilities():
     np.testing.assert_allclose(layer_streams(model, problems).read(2)[:, 1:], wanted, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_complex_streams_stay_complex(sequences):
     model = _models()["linear"][0]
     turned = replace(sequences, sample=sequences.sample * np.exp(1j))

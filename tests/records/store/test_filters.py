@@ -70,6 +70,7 @@ def _written(value):
     return json.dumps(value) if not isinstance(value, str) or value == "0.1" else value
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     head=st.sampled_from(["spec", "outcome"]),

@@ -66,6 +66,7 @@ def test_rows_are_what_the_folders_say(store, made):
     assert store.rows(limit=2) == store.rows()[:2] and len(store.rows(limit=2)) == 2
 
 
+@pytest.mark.slow
 def test_an_index_that_was_deleted_is_rebuilt_equal(folders, made, index):
     for number in range(20):
         made.compute(folders, number)
@@ -146,6 +147,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_index_that_something_else_has_changed_is_built_again_before_it_answers(folders, made, change):
     runs = [made.compute(folders, number) for number in (1, 2, 3)]
@@ -210,6 +212,7 @@ def test_the_index_of_another_store_in_the_place_of_ones_own_is_built_again(fold
         assert store.count() == 1 and store.verify() == []
 
 
+@pytest.mark.slow
 def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
     runs = [made.compute(folders, number) for number in range(3)]
     with open_store(folders.root) as store:

@@ -54,6 +54,7 @@ def study(*runs):
     return StudyRecord(name="both", kind="flow", spec={}, axes=axes, points=points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_two_users_write_to_a_shared_store(place, made, umask):
     place.chmod(0o2770)

@@ -23,6 +23,7 @@ def store(folders, postgresql):
         yield opened
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_given_up(folders):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
@@ -34,6 +35,7 @@ def test_a_server_that_never_answers_is_given_up(folders):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_given_up_and_the_index_is_brought_up_to_date_later(store, made, monkeypatch):
     monkeypatch.setattr(_time_limits.LimitedConnection, "answer", 0.3)
     began = backend = None
@@ -111,6 +113,7 @@ def _wait_until_it_answers(server):
 
 
 # psycopg warns of cursors that could not be closed, since their connection was lost
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("end", "every"),

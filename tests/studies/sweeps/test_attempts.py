@@ -56,6 +56,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path):
         begin_attempt(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_driver_comes_last_and_fails_in_the_end(many_losses, tmp_path):
     study = parse_spec(many_losses(3), StudySpec)
     with open_or_make(tmp_path / "s") as store:

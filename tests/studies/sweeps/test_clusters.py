@@ -21,6 +21,7 @@ def test_the_scheduler_has_our_settings():
         assert client.run_on_scheduler(settings_of) == (1.0, 0)
 
 
+@pytest.mark.slow
 def test_defaults_of_dask_are_restored_after_a_cluster():
     """In a process that had not imported its scheduler before: xarray needs the defaults wherever it writes."""
     program = (

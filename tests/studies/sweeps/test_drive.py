@@ -71,6 +71,7 @@ def driven(study_with, tmp_path):
     return drive
 
 
+@pytest.mark.slow
 def test_a_run_is_tried_again(driven, tmp_path):
     found = driven(begins)
     assert (len(found.done), found.failed) == (1, {})
@@ -145,6 +146,7 @@ class Hanging:
         self.enter(store, runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_database_that_hangs_does_not_stop_the_sweep(many_losses, tmp_path, monkeypatch, answers):
     def progress(now):

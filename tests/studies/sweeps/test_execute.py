@@ -189,6 +189,7 @@ def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
     assert folders.status(run) == "planned"
 
 
+@pytest.mark.slow
 def test_a_training_resumes_from_its_checkpoint(prompts_with, tmp_path, monkeypatch):
     base = prompts_with(steps=6, batch=4, held_out=8, record_every=2, checkpoint_every=2)
     study = study_of({"name": "t", "kind": "train", "base": base})

@@ -142,6 +142,7 @@ def test_a_random_subset_has_at_most_all_points(study_with, count):
     assert set(study.places()) <= set(more.places())
 
 
+@pytest.mark.slow
 def test_a_million_points_are_a_study_and_more_are_not(study_with):
     def grid(rows, columns):
         ranges = {"init.a": rows, "law.scale": columns}

@@ -28,6 +28,7 @@ def grid(study_with):
     return study_of(study_with(axes=axes))
 
 
+@pytest.mark.slow
 def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
     seen = []
     first = sweep(grid, tmp_path / "s", progress=seen.append)
@@ -68,6 +69,7 @@ def test_points_of_equal_meaning_are_one_run(study_with, tmp_path):
         assert len(set(store.to_xarray("a-study").run.values)) == 1
 
 
+@pytest.mark.slow
 def test_a_study_moves_with_its_files(many_losses, tmp_path):
     data = {**many_losses(1), "axes": []}
     data["base"]["law"] = {"kind": "empirical", "file": "x.npy"}
@@ -160,6 +162,7 @@ def test_every_kind_can_be_swept(study_with, prompts_with, many_losses, tmp_path
     assert np.isfinite(lost.loss).all()
 
 
+@pytest.mark.slow
 def test_runs_that_are_removed_during_the_sweep_fail_alone(many_losses, tmp_path, monkeypatch):
     """The first is removed while it is computed, the last while it waits; the same command computes them."""
     study, compute, computed = study_of(many_losses(4)), _execute.compute, []
@@ -248,6 +251,7 @@ def test_a_queue_needs_its_package(study_with, tmp_path, monkeypatch):
         sweep(study_of(study_with()), tmp_path / "s", scheduler="lsf", workers=1)
 
 
+@pytest.mark.slow
 def test_pools_of_several_sizes_are_trained_on(tmp_path):
     pool = {"kind": "task-pool", "tasks": 4, "process": {"kind": "linear-regression", "dim": 2}}
     base = {

@@ -37,6 +37,7 @@ def planned_flows(timed, tmp_path):
     return RunFolders(tmp_path / "s"), prepared.left
 
 
+@pytest.mark.slow
 def test_batches_give_the_results_of_single_runs(timed, tmp_path):
     study = parse_spec(timed(), StudySpec)
     one = sweep(study, tmp_path / "one")
@@ -66,6 +67,7 @@ def test_batches_give_the_results_of_single_runs(timed, tmp_path):
     assert sweep(study, tmp_path / "one", batch=4).reused == 5
 
 
+@pytest.mark.slow
 def test_an_incomplete_batch_is_filled_up(planned_flows, timed, tmp_path):
     """Three flows run in the program of four, not of a thousand, with the same bits as beside a fourth flow."""
     folders, runs = planned_flows
@@ -77,6 +79,7 @@ def test_an_incomplete_batch_is_filled_up(planned_flows, timed, tmp_path):
         assert folders.trajectory(run).identical(RunFolders(tmp_path / "four").trajectory(run))
 
 
+@pytest.mark.slow
 def test_a_flow_that_diverges_fails_alone(timed, tmp_path):
     result = sweep(parse_spec(timed([0.1, 1e120, 0.3, 0.4]), StudySpec), tmp_path / "s", batch=4)
     assert (result.done, result.failed) == (3, 1)
@@ -86,6 +89,7 @@ def test_a_flow_that_diverges_fails_alone(timed, tmp_path):
     assert records[1].outcome["failure"] == "computation" and {one.batch for one in records} == {4}
 
 
+@pytest.mark.slow
 def test_a_batch_that_raises_is_run_again_one_by_one(planned_flows, monkeypatch):
     folders, runs = planned_flows
 

@@ -125,6 +125,7 @@ def test_moments_that_matter_come_from_pairs():
     assert {p for p in found if sum(p) in (4, 6)} == set(_assumptions.OFF_DIAGONAL)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fractions(-3, 3, max_denominator=4), min_size=1, max_size=5, unique=True),
     st.lists(st.integers(1, 5), min_size=5, max_size=5),

@@ -14,6 +14,7 @@ from mesascope.processes import DiagonalUnitary, Gaussian
 from mesascope.theory import zheng2024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "horizon"), [(1, 2), (3, 7)])
 def test_the_layer_is_one_gradient_step(dim, horizon):
     tokens = np.asarray(DiagonalUnitary(Gaussian(), dim).sample(named_key(0, "step"), horizon, 4))

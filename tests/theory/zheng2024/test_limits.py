@@ -160,6 +160,7 @@ def test_huge_horizons_take_no_time(normalizer):
         assert float(last) * 1e15 == pytest.approx(0.2, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fractions(0, 3, max_denominator=7), min_size=1, max_size=6).filter(any),
     st.sampled_from(NORMALIZERS),

@@ -191,6 +191,7 @@ def test_bad_arguments():
             flow(times)
 
 
+@pytest.mark.slow
 def test_shapes():
     flow = zheng2024.diagonal_flow(PROCESS, TASK, 0.1, 0.1)
     state = flow(np.zeros((2, 3)))
