@@ -116,6 +116,7 @@ def test_a_layer_maps_streams(name):
     assert np.isfinite(sizes).all() and (not sizes or max(sizes) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", known_kinds("embedding"))
 def test_an_embedding_gives_streams_of_its_width(name):
     one = example("embedding", name)

@@ -60,6 +60,7 @@ def test_examples_on_the_page_run(paper, tmp_path, monkeypatch):
     jax.config.update("jax_enable_x64", True)
 
 
+@pytest.mark.slow
 def test_the_overview_is_what_the_records_say_and_every_claim_has_one_with_its_words_and_settings(writer):
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == writer.overview()
     drawn = (FOLDER / writer.MATRIX).read_text(encoding="utf-8")

@@ -77,6 +77,7 @@ def test_no_home_is_needed(spec, home):
     check(json.loads(done.stdout), CASES[2])
 
 
+@pytest.mark.slow
 def test_the_command_itself_refuses(tmp_path):
     for arguments in (["loss", str(tmp_path)], ["flow", "none.toml", "--json"]):
         done = subprocess.run(
@@ -167,6 +168,7 @@ def test_a_descent_has_no_plateaus(run, spec):
     )
 
 
+@pytest.mark.slow
 def test_a_failed_flow_still_prints(run, spec):
     ended = run(
         "flow", spec(FLOW.replace("[law]", "method='descent'\nlr=1e9\nsteps=50\n[law]"), "f.toml"), "--json"

@@ -10,6 +10,7 @@ from mesascope.dynamics.counterexamples import FAMILIES, PROPERTIES
 SEARCH = ("limit-is-critical", "--laws", "independent", "--dims", "2", "--horizons", "3")
 
 
+@pytest.mark.slow
 def test_a_file_is_checked_without_the_search(run, tmp_path):
     file = tmp_path / "found.json"
     found = run("counterexample", *SEARCH, "--out", str(file), "--json").json

@@ -26,6 +26,7 @@ def test_one_object(run, spec):
     assert len(found["contractions"]) == len(ms.objectives.contractions(process, task))
 
 
+@pytest.mark.slow
 def test_for_people(run, spec):
     data = {**SPEC, "w_kq": [[0, 0], ["a", "c"]]}
     lines = run("formula", spec(data)).out.splitlines()

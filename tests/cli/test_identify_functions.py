@@ -49,6 +49,7 @@ def module(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_every_verdict_is_an_answer(run, spec, module):
     body = "    return np.sin(3 * contexts[:, -1]) + contexts[:, 0] ** 2\n"
     name = module(f"import numpy as np\ndef odd(contexts):\n{body}")
@@ -80,6 +81,7 @@ def test_modules_beside_the_specification_are_found(run, spec, module, tmp_path,
     assert sys.path == before
 
 
+@pytest.mark.slow
 def test_models_and_modules_can_be_named(run, spec, module):
     named = module(
         "import mesascope as ms\nmodel = ms.LinearAttention.diagonal(2, 0.5, 0.4)\n"

@@ -107,6 +107,7 @@ def test_refuted_claims_in_the_table(run, invented, tmp_path):
     assert "measured 1, …, 4.5 (4)   expected low: 0.1" in ended.out
 
 
+@pytest.mark.slow
 def test_finished_claims_are_reused(run, invented, tmp_path):
     for expected in (1, 1):
         assert run("reproduce", "invented/true", "--out", tmp_path).status == 0
@@ -145,6 +146,7 @@ def test_damaged_records_of_an_earlier_run_are_told_and_hide_no_outcome(run, inv
     assert changed.json["changes"] == [{"id": "invented/true", "then": "not there", "now": "holds"}]
 
 
+@pytest.mark.slow
 def test_a_damaged_figure_of_another_claim_hides_no_outcome(run, invented, tmp_path):
     run("reproduce", "invented/true", "--out", tmp_path)
     figure = tmp_path / "small" / "figures" / "invented" / "line.json"
@@ -271,6 +273,7 @@ class Token:
     pass
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_a_finalizer_is_raised_again():
     token = Token()
 

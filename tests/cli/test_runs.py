@@ -122,6 +122,7 @@ def test_remove(run, store):
     assert run("runs", "rm", "--all", "--store", store.root).out == "4 removed\n" and store.ids() == []
 
 
+@pytest.mark.slow
 def test_remove_a_study(run, store):
     ids = sorted(store.ids())
     axes = (StudyAxis(name="n", labels=(1,)),)

@@ -6,6 +6,8 @@ import shlex
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from mesascope.cli import main
 from mesascope.cli._runs import RUNS  # tyro: doctest leaves a list in builtins, which it cannot import
 from mesascope.records.store._filters import STATUSES, read_filters
@@ -14,6 +16,7 @@ from mesascope.records.store.exporters import Format
 PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_block_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, kinds = {}, []

@@ -83,6 +83,7 @@ def test_batches_that_failed_as_a_whole_are_printed(capsys):
     ]
 
 
+@pytest.mark.slow
 def test_status_counts_runs(run, study, overflowing, tmp_path):
     store = tmp_path / "s"
     run("sweep", overflowing, "--store", store)

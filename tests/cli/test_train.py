@@ -92,6 +92,7 @@ def test_export(run, spec):
         np.testing.assert_array_equal(stored, trained)
 
 
+@pytest.mark.slow
 def test_the_average(run, spec):
     from safetensors.numpy import load_file
 
@@ -142,6 +143,7 @@ def test_refused(run, spec, tmp_path, changes, message):
     assert list(tmp_path.iterdir()) == [path]  # nothing was written
 
 
+@pytest.mark.slow
 def test_a_refused_run_changes_nothing(run, spec):
     data = {**SPEC, "optimizer": {"schedule": "cosine"}}
     run("train", spec(data), "--out", "one")
@@ -194,6 +196,7 @@ def test_a_loss_that_is_infinite_from_the_start(run, spec):
     assert ended.err.startswith(message)
 
 
+@pytest.mark.slow
 def test_a_diverged_run_still_prints(run, spec):
     data = {**SPEC, "optimizer": {"method": "sgd", "learning_rate": 1e30}, "record_every": 1}
     ended = run("train", spec(data), "--json")

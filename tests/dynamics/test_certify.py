@@ -109,6 +109,7 @@ def test_the_origin_is_a_saddle():
     assert proved.loss == (8, 8)  # ½ d E x² for every one of 8 contexts
 
 
+@pytest.mark.slow
 def test_the_irrational_limit_is_where_another_solver_and_another_engine_end():
     """Full-one tokens: minimized by scipy over the diagonals, the off-diagonals and the other blocks, by enumeration."""
     process, task = DiagonalUnitary(Constant(1), 2), NextToken(5)

@@ -129,6 +129,7 @@ def test_something_without_weights_speaks(tmp_path):
         save_model(tmp_path / "model", eqx.nn.Identity())
 
 
+@pytest.mark.slow
 def test_safetensors_hold_every_weight_by_name(tmp_path):
     model = prompt_transformer(2, 8, 1, 2, 3, key=jax.random.key(0))
     export_safetensors(tmp_path / "model.safetensors", model)

@@ -96,6 +96,7 @@ def test_one_hot_tokens_divided_by_t_have_a_risk_that_rises():
     assert found.quantity == risks[0] - risks[1] < 0
 
 
+@pytest.mark.slow
 def test_what_the_page_proves_is_not_found_otherwise():
     for name, laws, rho in (("monotone-risk", None, ["t-1"]), ("diagonal-optimum", ["exchangeable"], None)):
         search = ms.counterexample(name, laws=laws, normalizers=rho, dims=[2, 3], starts=4)

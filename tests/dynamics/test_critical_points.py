@@ -122,6 +122,7 @@ def test_masked_entries_stay():
         stability(point.model, process, TASK)  # zheng2024, Proposition 4.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [Gaussian(1.3), Uniform(2.0), Sparse(0.7)])
 def test_the_origin_is_a_saddle_with_known_rates(law):
     """L = const − κ₁ Σ_t w_t Σ_j a_j b_j + O(θ⁴) for an even law: d rates ±κ₁ Σ_t w_t, all other curvatures 0.
@@ -177,6 +178,7 @@ def test_one_hot_tokens_have_a_degenerate_minimum():
     assert at.convergence_rate == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0, 1])
 def test_flows_converge_at_the_rate_of_the_least_curvature(start):
     flow = gradient_flow(LinearAttention.gaussian(2, 0.3, key=jax.random.key(start)), PROCESS, TASK)

@@ -102,6 +102,7 @@ def test_error_shrinks_with_the_order_of_the_solver():
     assert np.all(slopes > 4.5), slopes
 
 
+@pytest.mark.slow
 def test_the_loss_never_rises():
     flow = gradient_flow(LinearAttention.gaussian(2, 0.5, key=jax.random.key(0)), PROCESS, TASK)
     loss = flow.loss

@@ -61,6 +61,7 @@ def test_reduced_and_full_flow_agree_for_all_times():
         assert np.abs(np.asarray(full.model.w_kq)[2, 1]) > 1e-4  # the flow did leave the diagonal
 
 
+@pytest.mark.slow
 def test_the_diagonal_flow_is_the_closed_form():
     process, start = _process(Gaussian(1.0)), LinearAttention.diagonal(2, 0.2, 0.1)
     flow = gradient_flow(InvariantManifold.diagonal(2).reduce(start), process, TASK)

@@ -78,6 +78,7 @@ def test_they_leave_saddles_when_the_cubic_terms_say(found):
         assert one.rate == pytest.approx(speed / 3**0.5, rel=0.01)
 
 
+@pytest.mark.slow
 def test_times_of_a_product_of_two_are_logarithms():
     """x' = 3y and y' = 3x: e^{3t}."""
     slow, fast = (follow(one_merged_head, [scale, 2 * scale]).points for scale in (1e-6, 1e-4))

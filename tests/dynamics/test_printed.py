@@ -49,6 +49,7 @@ def test_a_flow_that_needs_more_steps_names_the_remedy():
     assert "raise max_steps" in rows["meaning"]
 
 
+@pytest.mark.slow
 def test_a_descent_and_a_training():
     descent = ms.descend(START, PROCESS, TASK, learning_rate=0.01, steps=20)
     line, rows = printed(descent)
@@ -59,6 +60,7 @@ def test_a_descent_and_a_training():
     assert f"{float(training.loss):.6g} [" in rows["held-out loss"]
 
 
+@pytest.mark.slow
 def test_a_critical_point_and_its_stability(flow):
     point = critical_point(flow.model, PROCESS, TASK)
     _, rows = printed(point)

@@ -38,6 +38,7 @@ def test_the_error_falls_with_the_fourth_power_of_the_step():
     assert slopes == pytest.approx(-4.0, abs=0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stiffness", [1e3, 1e9])
 def test_a_fast_component_dies_in_steps_that_follow_the_slow_one(stiffness):
     def field(t, y, args):

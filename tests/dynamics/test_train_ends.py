@@ -80,6 +80,7 @@ def test_a_run_does_not_finish_with_an_infinite_loss(evaluate_every):
     assert np.isfinite(float(run.loss.value)) and np.isfinite(run.evaluations.value).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record_every", [1, 50])
 def test_a_loss_that_is_not_finite_from_the_start_ends_the_run_there(tmp_path, record_every):
     start, slow = jax.tree.map(lambda w: w * 1e18, START), Optimizer("sgd", 1e-9)
@@ -124,6 +125,7 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(tmp_path, changes, m
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_numbers_that_vanish_beside_others_are_taken():
     start = LinearAttention(START.w_kq.at[0, 0].set(1e-60), START.w_pv)
     task = NextToken(6, {2: 1.0, 3: 1e-60})

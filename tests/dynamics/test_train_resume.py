@@ -339,6 +339,7 @@ def test_another_start_does_not_continue_a_run(tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
+@pytest.mark.slow
 def test_the_average_comes_back_from_a_checkpoint(tmp_path):
     run = _train(tmp_path / "with")
     np.testing.assert_array_equal(load_average(run.checkpoint, START).w_kq, run.average.w_kq)

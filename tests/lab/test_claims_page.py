@@ -29,7 +29,7 @@ def test_trainings_of_a_check_report_and_no_report_ends_them(monkeypatch, tmp_pa
 
     def checked(*selection, out, rerun, watch):
         for kind, progress in (("start", ""), ("progress", "seed 1: 20 of 100 steps")):
-            watch(Event(kind, claim, 0, 1, None, progress=progress))
+            watch(Event(kind, claim, 0, 1, tmp_path, None, progress=progress))
         return Reproduction((stored.claim(),), tmp_path)
 
     def tell(text):

@@ -107,6 +107,7 @@ def test_with_a_step_that_grows_theory_is_silent_about_endless_contexts(worker):
     assert facts["ratio"] == facts["gap"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", ["t-1", "1"])
 def test_what_the_layer_does_is_what_theory_says(worker, path, rho):
     setting = {**SETTING, "rho": rho}

@@ -37,6 +37,7 @@ def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(
         assert seen.outside() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

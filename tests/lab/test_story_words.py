@@ -82,6 +82,7 @@ def pools():
     return _compute_pools.pools(silent)
 
 
+@pytest.mark.slow
 def test_errors_of_pools_are_losses_of_the_exact_engine(pools):
     # twice the loss with 20 examples, which the exact engine computes without the features of lu2024
     fresh = ms.LinearRegression(10, covariance=np.eye(10) / 10, prior="sphere", noise=0.5)

@@ -222,6 +222,7 @@ def test_one_step_of_conjugate_gradients_is_the_best_step_of_gradient_descent():
     np.testing.assert_allclose(one[-1], other[-1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_newton_iteration_doubles_the_steps_of_the_previous_one():
     # I − S M_{k+1} = (I − S M_k)²: on orthogonal examples it is 2^k gradient steps of another learner
     data = orthogonal()

@@ -53,6 +53,7 @@ def tokens():
     return DiagonalUnitary(Gaussian(), DIM).sample(named_key(0), SIZE, 4)
 
 
+@pytest.mark.slow
 def test_linear_attention_on_the_diagonal_is_one_step_with_step_size_ab(tokens):
     model = LinearAttention.diagonal(DIM, a=0.3, b=0.5)
     close(predictions(GradientDescent(0.15), *sequence_examples(tokens))[:, 1:], model.predictions(tokens))
@@ -105,6 +106,7 @@ def test_rules_with_constant_gates_are_learners(tokens, rule, learner):
     assert_layer_is(rule, tokens, learner)
 
 
+@pytest.mark.slow
 def test_linear_attention_with_a_gain_is_one_step_on_a_mean():
     x, y = LinearRegression(DIM).sample(named_key(0), SIZE, 4)
     model = prompt_memory_solver(DIM, "linear-attention", gain=0.1, key=named_key(0))

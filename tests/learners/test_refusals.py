@@ -158,6 +158,7 @@ def test_integers_are_accepted_as_numbers():
     assert predictions(Ridge(1), X.astype(int), Y.astype(int), QUERIES.astype(int)).dtype == float
 
 
+@pytest.mark.slow
 def test_traced_hyperparameters_are_accepted():
     def total(size):
         learners = (

@@ -268,6 +268,7 @@ def test_single_precision_is_kept():
         np.testing.assert_allclose(single, double, rtol=2e-5)  # logarithms up to 15, of unit roundoff 6e-8
 
 
+@pytest.mark.slow
 def test_derivatives_in_probabilities_are_finite_where_some_are_zero():
     data = sequence_examples(np.eye(S)[sequences()])
 

@@ -54,6 +54,7 @@ def test_many_diagonal_heads_are_one_layer():
     np.testing.assert_allclose(layer(z), heads(z), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_stacks_and_gradients():
     layers = [DiagonalSelfAttention.gaussian((2, 1), 0.3, key=key) for key in jax.random.split(KEY)]
     stack, z = LinearAttentionStack(layers), stream(3, 4)

@@ -148,6 +148,7 @@ def test_a_stack_applies_its_layers_in_turn():
     assert_close(jax.vmap(stack)(stream), outputs[-1])
 
 
+@pytest.mark.slow
 def test_looped_softmax_is_a_stack_of_copies():
     rng = np.random.default_rng(7)
     block, stream = Residual(PreNorm(attention(rng))), rng.normal(size=(5, 3))

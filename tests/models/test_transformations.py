@@ -112,6 +112,7 @@ def test_gradients_equal_differences(form):
             assert slope[place] == pytest.approx(float(difference), rel=1e-9, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_complex_gradients_are_conjugates_of_ascent():
     model = jax.tree.map(lambda w: w.astype(complex), MODELS["merged"]())
     sequences, probe = tokens(5), tokens(5, seed=1)[:, 1:]

@@ -96,6 +96,7 @@ def test_batches_change_nothing(monkeypatch):
     np.testing.assert_allclose(losses, losses[0], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_gradients_are_differences_of_the_loss():
     process = PROCESSES["chains"]
     objective = ms.Enumeration().objective(process, TASK)

@@ -61,6 +61,7 @@ def all_labels(term):
     return list(itertools.product((0, 1), repeat=DIGITS[term]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", DIGITS)
 def test_counts_equal_a_listing_of_all_index_tuples(term):
     table = counts(term)

@@ -78,6 +78,7 @@ def test_it_is_the_definition_by_quadrature(layers, loops, examples):
     assert exact(one, process, FewShot(examples)) == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layers", "loops", "process"),
     [
@@ -151,6 +152,7 @@ def test_many_examples_leave_the_steps_on_the_covariance():
     assert gaps[1] == pytest.approx(gaps[0] / 10, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_flows_of_a_loop_end_at_the_best_multiple():
     """Two loops on Σ = I, from a multiple of I: the flow stays among multiples and ends at their best."""
     start = preconditioned_linear_transformer(2, 1, 2, key=jax.random.key(0), start=0.3 * np.eye(2)[None])

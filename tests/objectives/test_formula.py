@@ -122,6 +122,7 @@ def test_numbers_as_entries_give_the_values_of_another_program(reference):
     assert float(found()) == pytest.approx(case["loss"], rel=1e-12)  # rounding of the quadrature
 
 
+@pytest.mark.slow
 def test_entries_agree_with_the_rational_polynomial():
     w_kq = [[f"k_{i}{j}" for j in range(4)] for i in range(4)]
     w_pv = [[f"p_{i}{j}" if (i + j) % 2 else 0 for j in range(4)] for i in range(2)]
@@ -212,6 +213,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", ENTRIES)
 @pytest.mark.parametrize(
     ("values", "normalizer", "rho"), [((2, -1), "t-1", lambda t: t - 1), ((0, 1, -3), "t", lambda t: t)]

@@ -119,6 +119,7 @@ def test_one_seed_gives_one_sample_for_every_model():
     assert np.std(common) < 0.05 * np.std(independent)
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_repeat():
     process = DiagonalUnitary(Gaussian(1), DIM)
     first, again, other = (float(evaluate(sampled(process, 500, s), MODEL).value) for s in (3, 3, 4))
@@ -144,6 +145,7 @@ def test_exactly_the_given_number_of_samples_is_averaged(samples, batch):
     assert float(estimate.standard_error) == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_a_sample_that_does_not_fill_its_batches_is_unbiased():
     process = DiagonalUnitary(Gaussian(1), DIM)
     exact = float(population_loss(MODEL, process, TASK).value)
@@ -170,6 +172,7 @@ class Unhashable:
         return self.scale * jnp.ones((batch, horizon, 2))
 
 
+@pytest.mark.slow
 def test_mutable_models_and_processes_are_not_cached():
     model, process = Repeater(), Unhashable()
     for factor in (1.0, 0.5):

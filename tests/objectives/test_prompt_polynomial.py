@@ -138,6 +138,7 @@ def test_one_dimension_is_the_sum_over_all_pairings(context):
     assert Fraction(int(found.p), int(found.q)) == by_hand(k, u, 2, Fraction(1, 2), context == "all")
 
 
+@pytest.mark.slow
 def test_scalings_and_weights_that_nothing_depends_on():
     exact = prompt_polynomial(LinearRegression(2), FewShot(3), PromptLayer.of(layer(2, rank=1), 2))
     assert len(exact.scalings()) == 4  # of each head, two ratios of three factors

@@ -64,6 +64,7 @@ def exact(model, process, task):
     return float(population_loss(model, process, task, ExactMoments()).value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "context", "heads"),
     [

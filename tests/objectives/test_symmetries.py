@@ -74,6 +74,7 @@ def test_permuted_coordinates(name):
         assert after == pytest.approx(before, rel=RTOL)
 
 
+@pytest.mark.slow
 def test_permuted_coordinates_of_a_law_that_is_not_exchangeable():
     weights, order = random_weights(), [2, 0, 3, 1]
     value = np.array([1.0, -0.5, 2.0, 0.25])
@@ -172,6 +173,7 @@ def test_factored_weights_have_the_loss_of_their_products():
     assert found == pytest.approx(merged, rel=RTOL)
 
 
+@pytest.mark.slow
 def test_a_mixture_has_the_mean_loss_of_its_parts():
     weights = random_weights()
     parts = (("1/5", Sparse(2)), ("3/10", SKEWED), ("1/2", Constant([1.0, -0.5, 2.0, 0.25])))
@@ -222,6 +224,7 @@ def test_equal_laws_in_two_forms_have_equal_losses(law):
         assert loss(apart, *weights) == pytest.approx(expected, rel=RTOL)
 
 
+@pytest.mark.slow
 def test_samples_drawn_column_by_column_are_the_pool_when_columns_agree():
     weights = random_weights()
     pool = np.array([1.0, -0.5, 2.0])

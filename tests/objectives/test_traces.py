@@ -113,6 +113,7 @@ def test_several_heads_outside_of_jit_compile_once(compilations):
     assert not made
 
 
+@pytest.mark.slow
 def test_models_may_be_built_inside_a_trace():
     process = DiagonalUnitary(Gaussian(1), 2)
 

@@ -19,6 +19,7 @@ SETTINGS = _mixed_noise.Rivals(
 )
 
 
+@pytest.mark.slow
 def test_every_seed_and_all_rivals_on_it_have_the_same_prompts_and_other_seeds_others(monkeypatch):
     # heads of zeros answer 0
     silent = PromptModel(

@@ -32,6 +32,7 @@ def test_planted_models_decide(name, world, decision, monkeypatch):
     assert finding.decision == decision, finding.details
 
 
+@pytest.mark.slow
 def test_where_no_seed_has_a_crossing_none_is_recorded(monkeypatch):
     (claim,) = claims("raventos2023/crossing")
     cases.memorizing(monkeypatch)

@@ -123,6 +123,7 @@ def test_a_curve_is_the_median_of_the_seeds_in_the_band_of_all():
     assert (band.label, line.label, band.series, line.series) == ("all seeds", "loss", 3, 3)
 
 
+@pytest.mark.slow
 def test_models_on_their_way_are_those_of_shorter_trainings():
     process, task = LinearRegression(2), FewShot(3)
     settings = {"optimizer": Optimizer("adam", 0.01), "batch": 8, "held_out": 2}

@@ -20,6 +20,7 @@ def test_a_function_of_numpy_answers_after_every_number_of_examples(sequences, o
     assert not found[:, 0].any()  # one token alone is never a context of the task
 
 
+@pytest.mark.slow
 def test_a_function_of_jax_answers_like_one_of_numpy(sequences, one_step):
     def in_jax(contexts):
         x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]

@@ -146,6 +146,7 @@ def test_other_embeddings_are_asked_for_each_number_of_examples(embed, sequences
     np.testing.assert_array_equal(answers(plain, sequences), found)
 
 
+@pytest.mark.slow
 def test_only_the_lengths_that_count_are_read():
     """The model has no position for longer contexts, and no number for shorter ones."""
     task = ms.NextToken(20, {2: 1, 4: 1})

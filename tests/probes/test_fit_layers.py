@@ -77,6 +77,7 @@ def test_where_no_real_sizes_fit_the_best_of_many_starts_is_found(prompts):
     assert 1e-9 < found.cost < best * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_equal_sizes_are_gradient_descent_unless_others_fit_better(prompts):
     plain = GradientDescent(0.2, 3)
     evidence = seen(plain, prompts)

@@ -133,6 +133,7 @@ def evidence():
     return Evidence(problems, exact + 0.1 * np.cos(1e5 * exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

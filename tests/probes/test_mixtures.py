@@ -100,6 +100,7 @@ def test_without_parts_the_reasons_say_that_none_was_tried():
     assert answer.verdict == "none" and "parts=3 tries" in answer.reasons[-1]
 
 
+@pytest.mark.slow
 def test_what_no_mixture_explains_has_none():
     answer = asked(lambda x, y: np.sin(9 * x.sum((1, 2))), parts=2, learners=["average", "ridge"])
     assert answer.verdict == "none" and "no mixture of up to 2 learners" in answer.reasons[-1]
@@ -252,6 +253,7 @@ def test_what_is_said_of_mixtures(found, verdict, line, reason):
     assert reason in "; ".join(mixtures_in_words(found, 2, 2))
 
 
+@pytest.mark.slow
 def test_a_learner_that_may_explain_is_kept_unless_the_mixture_is_nearer():
     model = planted([LeastSquares(), Average()], [0.9, 0.1])
     alone = asked(model, parts=1, learners=["least-squares", "average"])

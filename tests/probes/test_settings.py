@@ -41,6 +41,7 @@ def test_initial_tokens_of_another_law_have_the_size_of_those_of_the_process():
     assert np.mean(np.abs(equal) ** 2) == pytest.approx(own, rel=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "process",
     [

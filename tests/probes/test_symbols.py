@@ -99,6 +99,7 @@ def test_what_every_learner_can_be_has_the_name_of_the_simplest():
     assert answer.entry("retrieval").hyperparameters == {"smoothing": 1.0}
 
 
+@pytest.mark.slow
 def test_the_frequencies_of_symbols_are_an_average():
     def frequencies(contexts):
         return np.stack([(contexts[:, 1:] == state).mean(1) for state in range(STATES)], -1)

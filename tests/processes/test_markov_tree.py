@@ -91,6 +91,7 @@ def test_stationary_distributions(states):
     assert mu.sum() == pytest.approx(1, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_stationary_distributions_of_nearly_disconnected_chains():
     rare, rarer = 1e-20, 3e-20
     mu = stationary_distribution(jnp.array([[1 - rare, rare], [rarer, 1 - rarer]]))

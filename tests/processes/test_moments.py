@@ -24,6 +24,7 @@ def moments_of(points, masses):
     return [sum(p * x**n for x, p in zip(points, masses, strict=True)) for n in range(MAX_ORDER + 1)]
 
 
+@pytest.mark.slow
 @given(atoms())
 def test_every_distribution_is_accepted_and_its_moments_reproduced(distribution):
     moments = moments_of(*distribution)
@@ -47,6 +48,7 @@ def test_few_atoms_are_found_exactly(distribution):
     np.testing.assert_allclose(weights, np.array(masses, float)[order], atol=1e-9)
 
 
+@pytest.mark.slow
 @given(atoms(), st.integers(1, 3), st.fractions(min_value="1/1000", max_value=1, max_denominator=1000))
 def test_a_moment_below_its_minimum_is_refused(distribution, half, excess):
     # On k atoms the moment of order 2k is the least that the moments before it allow.

@@ -76,6 +76,7 @@ def expected_shapes(process, batch):
     return [(batch, SIZE) if hasattr(process, "vocabulary") else (batch, SIZE, process.dim)]
 
 
+@pytest.mark.slow
 @every_process
 @pytest.mark.parametrize("batch", BATCHES)
 def test_shapes_types_and_finite_values(name, batch):

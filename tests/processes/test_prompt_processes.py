@@ -158,6 +158,7 @@ def test_imbalanced_features_have_their_probabilities():
     assert "largest probability 0.8" in process.describe()
 
 
+@pytest.mark.slow
 def test_traced_features_give_the_same_prompts():
     target = RandomFeatures(3, seed=4)
     one, traced = (NonlinearRegression(2, of) for of in (target, target.traced(2)))
@@ -167,6 +168,7 @@ def test_traced_features_give_the_same_prompts():
     np.testing.assert_allclose(drawn.y, one.sample(jax.random.key(0), 5, 4).y, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_weights_are_a_random_walk_from_example_to_example():
     """In one dimension y_i/x_i = w_i without noise."""
     x, y = sample(DriftingRegression(1, drift=0.5, covariance=[[2.0]]), 4)

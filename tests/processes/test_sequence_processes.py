@@ -61,6 +61,7 @@ def test_orthogonal_tokens_follow_one_orthogonal_matrix(basis):
         np.testing.assert_allclose(x[1:], x[:-1] @ transition.T, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_noise_adds_its_variance_in_every_step():
     process = OrthogonalAR(Gaussian(2), 4, noise=0.5)
     squares = (sample(process, 0, 12, COUNT) ** 2).sum(axis=-1)
@@ -109,6 +110,7 @@ def test_rotations_turn_each_plane_at_one_speed():
     judge((speeds[:, 0, 0] * speeds[:, 0, 1].conj()).real, 0)
 
 
+@pytest.mark.slow
 def test_linear_systems_have_the_given_spectrum():
     found = transitions(sample(LinearAR(Gaussian(), 3, (-0.9, 0.4, 1)), 0, 12, 50))
     # Three coordinates and three well separated eigenvalues: least squares is off where a mode is hardly excited.
@@ -162,6 +164,7 @@ def test_pairs_on_the_unit_circle_are_stable():
         assert LinearAR(Gaussian(), 2, (point, point.conjugate())).spectrum[0] == point
 
 
+@pytest.mark.slow
 def test_contracting_systems_draw_their_spectrum():
     process = LinearAR.contracting(Gaussian(), 1, 0.3, 0.9)
     assert process.spectral_radius == 0.9
@@ -174,6 +177,7 @@ def test_contracting_systems_draw_their_spectrum():
     judge((eigenvalues - 0.6) ** 2, 0.6**2 / 12)
 
 
+@pytest.mark.slow
 def test_eigenvectors_are_isotropic():
     tokens = sample(LinearAR(Constant([1, 0]), 2, (1, 0)), 0, 3, COUNT)
     # x_2 = q qᵀ x_1 with q uniform on the circle: E q_1² = 1/2, E q_1⁴ = 3/8.
@@ -182,6 +186,7 @@ def test_eigenvectors_are_isotropic():
     np.testing.assert_allclose(tokens[:, 2], tokens[:, 1], atol=1e-14)
 
 
+@pytest.mark.slow
 def test_state_noise_is_white():
     # With W = 0 all tokens after the first are noise alone.
     tokens = sample(LinearAR(Gaussian(), 3, (0, 0, 0), noise=0.3), 0, 3, COUNT)
@@ -190,6 +195,7 @@ def test_state_noise_is_white():
     judge(late[:, :, None] * late[:, None, :], 0.09 * np.eye(6))
 
 
+@pytest.mark.slow
 def test_observed_tokens_are_a_mixture_of_fewer_states():
     process = LinearAR(Gaussian(2), 2, (0.9, -0.5), observed=4)
     assert (process.dim, process.state_dim) == (4, 2)
@@ -202,12 +208,14 @@ def test_observed_tokens_are_a_mixture_of_fewer_states():
     np.testing.assert_allclose(tokens[:, 2:], 0.4 * tokens[:, 1:-1] + 0.45 * tokens[:, :-2], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_unstable_systems_grow_when_allowed():
     tokens = sample(LinearAR(Gaussian(), 2, (1.5, -1.5), unstable=True), 0, 6, 5)
     norms = np.linalg.norm(tokens, axis=-1)
     np.testing.assert_allclose(norms[:, 1:], 1.5 * norms[:, :-1], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_nonlinear_tokens_of_one_unit_follow_one_map():
     tokens = sample(NonlinearAR(Gaussian(), 1, hidden=1, gain=2), 0, 5, 2000)[..., 0]
     # Given a tanh(b x): scan b for the one that explains the first two transitions and check the others.
@@ -234,6 +242,7 @@ def test_small_tokens_are_multiplied_by_the_gains():
     judge((tokens[:, 1] ** 2).sum(axis=-1) / 3e-6, 1.5**4)
 
 
+@pytest.mark.slow
 def test_nonlinear_tokens_are_bounded_for_every_gain():
     tokens = sample(NonlinearAR(Gaussian(), 3, hidden=5, gain=100), 0, 20, 100)
     # |x_{t+1,i}| ≤ Σ_k |A_ik|: five normal numbers of standard deviation 100/√5 do not sum to 1500.
@@ -241,6 +250,7 @@ def test_nonlinear_tokens_are_bounded_for_every_gain():
     assert abs(tokens[:, -1]).max() > 10
 
 
+@pytest.mark.slow
 def test_nonlinear_noise_has_the_given_size():
     # A gain of 1e-3 leaves 1e-6 of the token before: all others are noise.
     tokens = sample(NonlinearAR(Gaussian(), 3, hidden=5, gain=1e-3, noise=0.2), 0, 3, COUNT)

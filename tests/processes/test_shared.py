@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from mesascope.processes import Gaussian, OrthogonalAR, RandomFeatures
 
@@ -16,6 +17,7 @@ def test_features_do_not_depend_on_the_precision():
     np.testing.assert_allclose(single, double, rtol=0, atol=1e-5)  # single precision, numbers of order 10
 
 
+@pytest.mark.slow
 def test_bases_do_not_depend_on_the_precision():
     """W W'ᵀ of two sequences commutes with every other transition of the process, in both precisions."""
     process, key = OrthogonalAR(Gaussian(1.0), 4, basis=5), jax.random.key(0)

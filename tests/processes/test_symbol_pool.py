@@ -13,6 +13,7 @@ URNS, CHAINS = Urns(3), MarkovChains(2)
 MATRICES = np.array([[[0.25, 0.75], [1.0, 0.0]], [[0.5, 0.5], [0.125, 0.875]], [[0.0, 1.0], [1.0, 0.0]]])
 
 
+@pytest.mark.slow
 def test_every_sequence_has_one_task_of_the_pool_and_all_are_equally_probable():
     pool = SymbolPool(URNS, probabilities=[[1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]])
     drawn = np.asarray(pool.sample(named_key(0, "pool"), 6, 4000))

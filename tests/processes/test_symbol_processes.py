@@ -81,6 +81,7 @@ def test_rows_of_tasks_are_dirichlet_and_independent(kind, alpha):
         within_four_errors(off[:, 0, 0] * off[:, 1, 0], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-30, 1e30])
 def test_extreme_concentrations_are_symbols_alone_or_all_alike(alpha):
     rows = np.asarray(Urns(3, alpha).draw_tasks(named_key(0), 50))
@@ -90,6 +91,7 @@ def test_extreme_concentrations_are_symbols_alone_or_all_alike(alpha):
     )
 
 
+@pytest.mark.slow
 def test_a_chain_follows_its_own_transition_matrix():
     transitions = np.array([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5], [0.3, 0.0, 0.7]])
     given = jnp.asarray(np.tile(transitions, (COUNT, 1, 1)))

@@ -149,6 +149,7 @@ def test_a_pool_beyond_memory_is_refused_before_it_is_drawn():
         _ = TaskPool(LinearRegression(100), tasks=10**7).table
 
 
+@pytest.mark.slow
 def test_a_pool_of_labels_of_features():
     """The label of feature k is entry k of one of the tasks."""
     pool = TaskPool(OrthonormalFeatures(3, dim=4), tasks=2, seed=1)

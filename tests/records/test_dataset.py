@@ -12,6 +12,7 @@ from mesascope.records._dataset import _SEAL, _digest, is_as_written
 THREADS, FILES = 4, 50  # HDF5 without a lock ends the process in most of such runs
 
 
+@pytest.mark.slow
 def test_threads_write_and_read_at_the_same_time(tmp_path):
     def run(thread):
         for number in range(FILES):

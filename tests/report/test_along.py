@@ -86,6 +86,7 @@ def test_files(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_it_is_plotted(tmp_path):
     assert len(ms.plot(RECORD)) == 2
 

@@ -33,6 +33,7 @@ def written(tmp_path):
     return tmp_path / "tex"
 
 
+@pytest.mark.slow
 def test_pdfs_at_the_widths_of_a_paper_with_their_letters(written):
     for name, inches in (("curves", 6.75), ("map", 3.25)):
         pdf = (written / "figures" / "small" / "zheng2024" / f"{name}.pdf").read_bytes()
@@ -41,6 +42,7 @@ def test_pdfs_at_the_widths_of_a_paper_with_their_letters(written):
         assert float(box) == pytest.approx(72 * inches, abs=0.1)
 
 
+@pytest.mark.slow
 def test_every_figure_is_included_once_with_caption_and_citation(written):
     text = (written / "figures.tex").read_text(encoding="utf-8")
     for name in re.findall(r"\\includegraphics\{([^}]*)\}", text):
@@ -104,6 +106,7 @@ def test_formulas_that_are_no_mathematics_are_shown_as_they_are_written(formula)
     assert "<" not in tex_to_text(f"${formula}$") and "\x1b" not in tex_to_html(f"${formula}$")
 
 
+@pytest.mark.slow
 def test_figures_that_cannot_be_drawn_are_left_out_and_reported(tmp_path):
     words = {"title": r"No formula $\frac{a$", "caption": r"$\input{/etc/passwd}$"}
     curves = stored.curves_figure()

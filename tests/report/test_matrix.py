@@ -116,6 +116,7 @@ def test_a_matrix_without_claims_is_a_legend():
     assert "contradicted: 0" in [one.text for one in read([]).iter(f"{SVG}text")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_draws_the_file_in_the_theme_of_the_reader(browser, tmp_path, scheme):
     file = tmp_path / "matrix.svg"

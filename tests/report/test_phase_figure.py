@@ -82,6 +82,7 @@ def test_words_on_an_axis_and_the_risk_where_there_is_one():
         phase_figure(data.drop_vars("critical_point"), "Nothing")
 
 
+@pytest.mark.slow
 def test_cells_meet_half_way_on_the_axis_as_it_is_drawn():
     trace = CellMap(x=[1, 100], y=[0, 4], z=[[0.0, 1.0], [1.0, 1.0]], colorlabel="c")
     axes = laid_out(Figure(title="f", panels=(panel(trace, xscale="log"),))).axes[0]

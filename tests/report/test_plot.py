@@ -114,6 +114,7 @@ def test_of_several_figures_one_is_named():
         ms.plot(3)
 
 
+@pytest.mark.slow
 def test_what_diverges_is_drawn_until_then():
     loss = np.array([2.0, 1.0, math.inf, math.nan])
     figure = path_figure("Descent", ("step", np.arange(4)), loss, None)

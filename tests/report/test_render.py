@@ -32,6 +32,7 @@ def figure(*panels, **fields):
     return Figure(title="The whole", panels=panels, **fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TRACES)
 def test_every_kind_of_trace_becomes_a_pdf_and_a_png(tmp_path, kind):
     paths = render(figure(panel(TRACES[kind])), tmp_path / "new" / "figure-1.5")
@@ -144,6 +145,7 @@ def test_unnamed_series_take_colours_that_no_trace_asked_for():
     assert len({line.get_color() for line in axes.get_lines()}) == 3
 
 
+@pytest.mark.slow
 def test_a_diverging_map_is_white_at_its_centre_and_cells_are_square():
     described = figure(panel(Heatmap(z=[[-1.0, 0.5, 3.0], [0.5, 0.5, 0.5]], colorlabel="c", center=0.5)))
     (axes,) = laid_out(described).axes

@@ -170,6 +170,7 @@ def test_every_part_of_the_library_can_be_named():
     assert known <= named
 
 
+@pytest.mark.slow
 def test_fields_reach_the_parts(prompts_with):
     layers = [
         {"kind": "linear-attention", "rho": "t", "context": "all"},

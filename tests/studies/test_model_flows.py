@@ -180,6 +180,7 @@ def test_what_diverges_names_fields_of_the_specification():
     assert not result.succeeded and "smaller weights in model, or smaller data in process" in result.message
 
 
+@pytest.mark.slow
 def test_the_commands_print_both_losses(tmp_path, capsys):
     (tmp_path / "pool.json").write_text(json.dumps({**POOL, "until": 1}))
     (tmp_path / "loss.json").write_text(json.dumps(POOL))

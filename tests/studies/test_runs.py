@@ -44,6 +44,7 @@ def test_loss_beyond_double_precision(loss_with):
     assert not result.finite
 
 
+@pytest.mark.slow
 def test_flow_ends_at_the_limit(flow_with):
     seen = []
     result = FlowSpec(**flow_with()).run(seen.append)
@@ -124,6 +125,7 @@ def test_limits_of_theory(changes, limit, reason, flow_with):
     assert reason in result.limit_reason
 
 
+@pytest.mark.slow
 def test_other_normalizers_have_limits_too(flow_with):
     result = FlowSpec(**flow_with(rho="t", weights={"2": 1, "4": 3})).run()
     np.testing.assert_allclose(result.product, result.limit_product, rtol=1e-9)

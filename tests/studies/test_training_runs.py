@@ -219,6 +219,7 @@ def test_an_extended_run_stores_its_new_specification(tmp_path, train_with):
     assert json.loads((tmp_path / "spec.json").read_text())["steps"] == 6
 
 
+@pytest.mark.slow
 def test_the_loss_of_the_average(tmp_path, train_with):
     run = parse_spec(train_with(average=0.5, optimizer={"learning_rate": 0.1}), TrainSpec).build()
     training = run.train(tmp_path)
@@ -314,6 +315,7 @@ def test_float64(tmp_path, train_with):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_divergence(tmp_path, train_with):
     data = train_with(optimizer={"method": "sgd", "learning_rate": 1e30}, record_every=1, steps=20)
     result = parse_spec(data, TrainSpec).run(tmp_path)

@@ -13,6 +13,7 @@ def answers(attention):
     return predict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "examples", "steps"), [(1, 1, 0), (2, 3, 2), (3, 6, 5)])
 def test_layers_are_newton_iterations(answers, prompts, dim, examples, steps):
     x, y = prompts(dim, examples)

@@ -111,6 +111,7 @@ def test_the_best_multiple_is_where_the_slope_vanishes_and_tends_to_one():
     assert middle < min(lower, upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loops", [1, 2, 5])
 def test_loss_and_gradient_against_automatic_differentiation(loops):
     m, s = matrix(3), grams(3, 6, 10)

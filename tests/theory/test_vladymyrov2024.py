@@ -76,6 +76,7 @@ def test_every_layer_keeps_a_linear_model(prompts, dim, examples, layers, heads)
                         tokens[j] += p @ old[i] * (old[i] @ q @ old[j]) / examples
 
 
+@pytest.mark.slow
 def test_diagonal_heads_are_four_numbers(prompts, prompt_model):
     dim, examples = 3, 6
     x, y = prompts(dim, examples)

@@ -85,6 +85,7 @@ def test_weights_equal_those_of_the_layer(sequences):
     np.testing.assert_allclose(copy_attention(model, sequences).each.value[0], wanted, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_labels_of_interleaved_prompts_copy_their_inputs(prompts):
     embedding = _positioned(ms.InterleavedPrompt(3), 9)
     model = ms.PromptModel(embedding, ms.Residual(_copying(9, 4, 30.0)), ms.LastEntry(1))
@@ -99,6 +100,7 @@ def test_labels_of_interleaved_prompts_copy_their_inputs(prompts):
     assert shares.baseline == 1 / 6
 
 
+@pytest.mark.slow
 def test_sensitivities_of_a_head_that_copies(sequences):
     alone = copy_sensitivity(_sequence_model(_copying(4, 3, 30.0)), sequences, 3)
     assert alone.before.value == pytest.approx(1, abs=1e-9) and alone.baseline == 1 / 4
@@ -116,6 +118,7 @@ def test_uniform_attention_has_equal_sensitivities(sequences):
     assert found.rest.value == pytest.approx(1 / 2)
 
 
+@pytest.mark.slow
 def test_linear_attention_and_mlps_have_sensitivities(sequences):
     """Without attention, paired tokens depend equally on both tokens, bare tokens only on themselves."""
     found = copy_sensitivity(_LINEAR, sequences, 3)

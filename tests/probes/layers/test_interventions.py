@@ -106,6 +106,7 @@ def test_the_closest_step_is_the_closest(last_prompts, random_attention):
     assert best.explained == pytest.approx(1 - least / changed, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_step_of_sequences_is_that_of_linear_attention(sequences):
     a, b = 0.4, 0.5
     diagonal = ms.LinearAttention.diagonal(3, a=a, b=b)
@@ -132,6 +133,7 @@ def test_an_affine_layer_has_an_exact_surrogate(sequences, random_attention):
     assert 1e-3 < prediction_distance(wanted, read, sequences).pooled.value < 1
 
 
+@pytest.mark.slow
 def test_complex_layers_have_surrogates_and_steps(random_attention):
     rng = np.random.default_rng(0)
     tokens = rng.normal(size=(100, 5, 3)) + 1j * rng.normal(size=(100, 5, 3))

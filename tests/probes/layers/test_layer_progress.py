@@ -110,6 +110,7 @@ def test_conjugate_gradients_stop_at_the_solution(prompts):
     np.testing.assert_array_equal(layer_progress(lens, family, prompts).nearest.steps.value, (1, 2, 3, 3))
 
 
+@pytest.mark.slow
 def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
     """Every layer has its step in a random direction of the stream, with the query and some noise."""
     rng = np.random.default_rng(0)

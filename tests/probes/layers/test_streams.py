@@ -42,6 +42,7 @@ def _models():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", "softmax", "single", "prompts", "looped", "interleaved"])
 def test_the_read_out_of_the_last_layer_is_the_prediction(name, sequences, prompts):
     model, layers = _models()[name]
@@ -71,6 +72,7 @@ def test_streams_are_those_of_the_embedding_and_of_the_network(sequences):
         assert not stream[:, 0].any()  # without an example nothing counts
 
 
+@pytest.mark.slow
 def test_functions_of_streams_are_accepted_as_models(sequences):
     model = _models()["linear"][0]
 

@@ -85,6 +85,7 @@ def filled(store, made):
     return store, runs, store.folders.folder(runs[0]) / "run.json"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [*DAMAGES.values(), newer], ids=[*DAMAGES, "newer"])
 def test_no_reader_takes_the_index_for_a_record(filled, made, damage):
     store, (damaged, other), file = filled

@@ -208,6 +208,7 @@ def _make_newer(store):
         connection.execute(text("ALTER TABLE runs ADD COLUMN note text"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "tables"), [(_make_older, 1), (_make_newer, 9999)])
 def test_an_index_of_another_version_is_built_again(folders, made, index, change, tables):
     with open_store(folders.root, index) as store:

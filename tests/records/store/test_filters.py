@@ -87,6 +87,7 @@ def test_filters_find_what_python_finds(searched, head, path, sign, value):
         assert store.count([text]) == len(expected)
 
 
+@pytest.mark.slow
 def test_several_filters_hold_together(store, made):
     runs = [made.compute(store.folders, number) for number in range(6)]
     store.refresh()

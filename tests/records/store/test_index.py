@@ -232,6 +232,7 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
             assert store.rows() == rows and store.verify() == []
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_value_in_a_search_tree_of_the_index_is_never_shown(folders, made):
     """SQLite reads `ended` and `id` from its trees, where a disk may rot them, and not from the rows that have sums."""
     made.compute(folders, 1)

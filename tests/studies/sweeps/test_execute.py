@@ -73,6 +73,7 @@ def test_a_run_beyond_its_time_limit_fails_and_is_computed_again_by_the_next_swe
     assert (result.done, result.failed) == (1, 0)
 
 
+@pytest.mark.slow
 def test_a_worker_ends_at_the_time_limit_and_a_copy_of_it_at_once(tmp_path):
     code = """
 import os, pathlib, time

@@ -109,6 +109,7 @@ def test_a_batch_that_raises_is_run_again_one_by_one(planned_flows, monkeypatch)
     assert {why_unbatched(folders.folder(run), "another driver") for run in runs} == {None}
 
 
+@pytest.mark.slow
 def test_a_sweep_reports_runs_that_it_had_to_compute_one_by_one(timed, tmp_path, monkeypatch):
     def broken(specs):
         raise RuntimeError("one of them has broken all")
@@ -135,6 +136,7 @@ def test_ctrl_c_records_nothing_of_a_batch(planned_flows, monkeypatch):
     assert {folders.status(run) for run in runs} == {"planned"}
 
 
+@pytest.mark.slow
 def test_runs_that_are_done_or_locked_are_skipped(planned_flows):
     folders, runs = planned_flows
     execute_together(folders.root, runs[:1], Request(batch=4))
@@ -151,6 +153,7 @@ def test_runs_that_are_done_or_locked_are_skipped(planned_flows):
     assert folders.status(runs[2]) == "planned"
 
 
+@pytest.mark.slow
 def test_a_kill_loses_only_runs_without_a_record(planned_flows, monkeypatch):
     folders, runs = planned_flows
     finish, written = RunFolders.finish, []

@@ -113,6 +113,7 @@ def tasks(dim):
     return NextToken(4, ["1/2", 2]) if dim < 3 else NextToken(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_loss_at_diagonal_weights(name):
     law, dim = ALL[name]
