@@ -9,8 +9,8 @@ FAST_CLAIM = "vladymyrov2024/one-layer-row"  # a claim with a figure that is che
 RIGHT = {
     "heavy-tails": (0, "answers 1/15 of the next token"),
     "one-hot": (0, "one step size is right"),
-    "full-one-mask": (0, "one plain gradient step, with ab = 0.8258"),
-    "full-one": (1, "No; the mean ab is"),
+    "full-one-mask": (0, "One plain gradient step, with ab = 0.8258"),
+    "full-one": (1, "The mean ab is"),
     "random-start": (0, "from small diagonal weights all end at 0.1919"),
     "last-token": (2, "ab → 0.1984 instead of 0.1919"),
 }

@@ -134,6 +134,16 @@ def test_a_guess_is_answered_from_what_was_trained(story, preset):
 
 
 @pytest.mark.slow
+def test_a_question_is_open_again_once_another_is_asked(story):
+    first, second = (story.locator(f'[data-preset="{one}"]') for one in ("heavy-tails", "last-token"))
+    first.get_by_role("button", name="one fifth", exact=True).click()
+    wait_for_text(first, "Training …")
+    second.get_by_role("button", name="smaller").click()
+    wait_for_text(second, "Training …")
+    wait_for_text(first, "The answer appears here.")
+
+
+@pytest.mark.slow
 def test_a_pool_of_few_tasks_is_memorized_and_of_many_learned_from(story):
     card = story.locator('[data-preset="pool"]')
     now, slider = story.locator('[data-fact="pool"]'), story.locator('[data-act="tasks"]')
@@ -168,7 +178,7 @@ def test_a_step_opens_as_notebook_specification_and_in_expert(story):
     with open(caught.value.path()) as file:
         assert "ms.plot(flow)" in json.load(file)["cells"][-1]["source"]
     with story.expect_download() as caught:
-        step.get_by_role("button", name="SPEC").click()
+        step.get_by_role("button", name="Specification").click()
     with open(caught.value.path()) as file:
         assert "horizon = 6" in file.read()
     step.get_by_role("button", name="Expert").click()

@@ -41,7 +41,7 @@ GLOSSARY = {
     "law": ("law", "The probability distribution of the first token."),
     "loss": (
         "loss",
-        "The mean squared error of the predictions, weighted over context lengths. It is exact, not sampled.",
+        "Half the squared error, added up over the predictions of a sequence: the exact mean over all sequences.",
     ),
     "context": ("context", "The tokens that the layer has seen so far in this sequence."),
     "attention": (
@@ -50,7 +50,8 @@ GLOSSARY = {
     ),
     "gradient descent": (
         "gradient descent",
-        "One step: start from the guess Λ = 0 and move once against the gradient of the squared error on the context.",
+        "From the guess Λ = 0 move once against the gradient of the squared error on the context, and predict with the new "
+        "Λ. This is the formula of step 2, and ab is the size of the step.",
     ),
     "mesa": (
         "mesa-optimization",

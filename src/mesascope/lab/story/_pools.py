@@ -15,7 +15,7 @@ POOL = Question(
     "pool",
     "A pool of few tasks",
     f"Regression y = w·x + noise in {DIM} dimensions, w one of the same {_TASKS}. For a new w, does the best layer beat "
-    "the answer 0?",
+    "predicting 0?",
     ("yes", "no"),
 )
 Results = dict[str, Any]
@@ -26,7 +26,7 @@ def pool_answer(pools: Results) -> Answer:
     new, zero = pools["new"][pools["sizes"] == _TASKS].item(), pools["zero"]
     learned = new < zero
     what = "It has learned" if learned else "It has memorized its tasks"
-    errors = f"on new ones its error is {new:.3g}, that of the answer 0 is {zero:.3g}"
+    errors = f"on new ones its error is {new:.3g}, predicting 0 has {zero:.3g}"
     return int(not learned), f"{what}: {errors}. The slider for K shows what more tasks change."
 
 

@@ -65,16 +65,16 @@ def _ratio(results: Results) -> Answer:
 def _recovers(results: Results) -> Answer:
     gap, text = results["facts"]["gap"]
     if gap == 0:
-        return 0, "Yes: all entries that are not 0 have one size, so one step size is right for all of them."
-    return 1, f"No: an error of {text} per coordinate remains."
+        return 0, "All entries that are not 0 have one size, so one step size is right for all of them."
+    return 1, f"An error of {text} per coordinate remains."
 
 
 def _plain_step(results: Results) -> Answer:
     answer, product = results["identification"], np.mean(results["flow"]["end"]["product"])
     if step_of(answer) is not None:
-        return 0, f"Yes: one plain gradient step, with ab = {product:.4g}."
+        return 0, f"One plain gradient step, with ab = {product:.4g}."
     names = ", ".join(answer["candidates"]) or "none of the learners asked for"
-    return 1, f"No; the mean ab is {product:.4g}, and the identification says: {names}."
+    return 1, f"The mean ab is {product:.4g}, and the identification says: {names}."
 
 
 def _same_product(results: Results) -> Answer:
@@ -111,7 +111,7 @@ PRESETS = (
     ),
     Preset(
         "full-one-mask",
-        "Full-one, with the mask",
+        "All ones, two diagonals",
         "All entries of the first token are 1, and only the two diagonals are trained. Does a plain gradient step emerge?",
         ("yes", "no"),
         {"law.kind": "constant", "law.value": "1", "mask": "off-diagonal"},
@@ -119,7 +119,7 @@ PRESETS = (
     ),
     Preset(
         "full-one",
-        "Full-one, without it",
+        "All ones, all weights",
         "The same tokens, and every weight is trained. Does a plain gradient step still emerge?",
         ("yes", "no"),
         {"law.kind": "constant", "law.value": "1", "mask": ""},

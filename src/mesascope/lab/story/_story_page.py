@@ -45,7 +45,10 @@ from ._words import (
 )
 
 _STYLE = (Path(__file__).parent / "story.css").read_text(encoding="utf-8")
-_SLIDERS = {"horizon": "T", "dim": "d"}  # fields, and their symbols
+_SLIDERS = {
+    "horizon": ("T", "tokens in a sequence"),
+    "dim": ("d", "coordinates of a token"),
+}  # fields: their symbols, and what they count
 _UNANSWERED = "The answer appears here."
 _PAUSE = 0.3  # seconds without a change before what follows from the flow is computed
 
@@ -102,7 +105,7 @@ class StoryPage(SettingPage):
             with ui.row().classes("story-doors"):
                 _button("Expert", lambda: ui.navigate.to(self.links["/expert"].props["href"]))
                 _button("Notebook", lambda: self._download(name))
-                _button("SPEC", self.download_spec)
+                _button("Specification", self.download_spec)
 
     def _download(self, step: str) -> None:
         ui.download.content(to_notebook(self.session.spec, step), f"{step}.ipynb")
@@ -227,7 +230,8 @@ class StoryPage(SettingPage):
         form = self.session.form
         for name, (slider, label) in self._sliders.items():
             slider.set_value(self._on_slider(name))
-            label.set_content(glossed(f"[[{_SLIDERS[name]}]] = {form[name]}"))
+            symbol, counted = _SLIDERS[name]
+            label.set_content(glossed(f"[[{symbol}]] = {form[name]} {counted}"))
         for kind, button in self._laws.items():
             button.props["aria-pressed"] = str(kind == form["law.kind"]).lower()
         self._formula.set_content(glossed(formula(self.session.spec.rho)))
@@ -266,6 +270,11 @@ class StoryPage(SettingPage):
             self.session.results.pop(name, None)
         self._table.clear()
         if self._guess is not None and self._guess.spec is not self.session.spec:
+            self._forget_guess()
+
+    def _forget_guess(self) -> None:
+        """Ask the question again whose answer is no longer computed."""
+        if self._guess is not None:
             self._answers[self._guess.preset.id].set_content(_UNANSWERED)
             self._guess = None
 
@@ -304,6 +313,7 @@ class StoryPage(SettingPage):
 
     async def _try(self, preset: Preset, number: int) -> None:
         form = form_of(read_setting(DEFAULT)) | preset.form
+        self._forget_guess()
         self._before = self._before or self.session.spec
         self._undo.set_visibility(True)
         self.session.replace(setting_of(form))

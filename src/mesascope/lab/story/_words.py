@@ -10,7 +10,7 @@ Results = dict[str, Any]
 
 QUESTION = "A layer is trained to predict the next token. What does it become?"
 INTRODUCTION = (
-    "A trained model can run an optimizer of its own on its input: [[mesa]]. Here is the smallest one."
+    "A trained model can run an optimizer of its own on its input: [[mesa]]. Here is the smallest example."
 )
 STEPS = {
     "data": (
@@ -32,12 +32,12 @@ STEPS = {
     "why": ("5 Why not the whole truth?", ""),
     "break": (
         "6 Try to break it",
-        "Guess first; then it is computed, and the whole page shows that setting. The last question has its own drawing.",
+        "Guess first; then it is computed, and the whole page shows that setting. The last question is on other data.",
     ),
 }
 """Title and text of every step; a text has at most three lines on a phone."""
 LAWS = "Choose the [[law]] of the first token, [[x_1]]."
-WHICH_LAWS = "With long contexts it is right only where all entries that are not 0 have one size: ±1 or one-hot tokens."
+WHICH_LAWS = "With long contexts it is right only where all entries of x₁ that are not 0 have one size: ±1 or one-hot tokens."
 """Equality in (E x⁴)² ≤ E x² E x⁶, for which the capability gap is 0 (zheng2024, Theorem 4.2)."""
 _NORMALIZERS = {"t-1": " · 1/(t − 1)", "t": " · 1/t", "1": ""}
 
@@ -107,7 +107,7 @@ def why_sentence(facts: Results) -> str:
     answers = f"It answers [[ab]]·x₁² of the truth, {share} on average."
     if gap[0] == 0:
         return f"{answers} All sizes are the same here, so one step size is right for all."
-    return f"{answers} One step size serves all sizes of [[x_1]]; large ones cost most."
+    return f"{answers} One step size serves all sizes of [[x_1]]; large ones rule the loss."
 
 
 def why_longer(facts: Results) -> str:

@@ -41,7 +41,7 @@ export default {
       for (const error of [0, 1, 2])
         svg(drawing, "text", { x: LEFT - 6, y: this.up(error) + 4, class: "story-label", "text-anchor": "end" }, String(error));
       svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: this.up(zero), y2: this.up(zero), class: "story-here" });
-      svg(drawing, "text", { x: WIDE - RIGHT, y: this.up(zero) - 6, class: "story-label", "text-anchor": "end" }, "answer 0");
+      svg(drawing, "text", { x: WIDE - RIGHT, y: this.up(zero) - 6, class: "story-label", "text-anchor": "end" }, "predicting 0");
       for (const name of Object.keys(COLOURS)) {
         const points = this.data[name].map((error, k) => `${this.across(sizes[k])} ${this.up(error)}`);
         svg(drawing, "path", { d: `M${points.join("L")}`, class: `story-line ${COLOURS[name]}` });

@@ -51,7 +51,9 @@ export default {
       const word = Math.abs(share - 1) < 0.03 ? "right" : share < 1 ? "too short" : "too long";
       this.sentence = `|x₁| = ${digits(this.size, 2)}: the step answers ab·x₁² = ${digits(share, 2)} of the next token, ${word}`;
       this.drawArrows(share, word);
-      set(this.here, { x1: this.across(share), x2: this.across(share), visibility: share <= this.data.edges.at(-1) ? "visible" : "hidden" });
+      const inside = share <= this.data.edges.at(-1);
+      if (inside) this.sentence += " (dotted line)";
+      set(this.here, { x1: this.across(share), x2: this.across(share), visibility: inside ? "visible" : "hidden" });
     },
     drawArrows(share, word) {
       const drawing = this.$refs.arrows, longest = SIDE - 40;

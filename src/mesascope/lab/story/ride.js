@@ -84,7 +84,7 @@ export default {
       svg(plane, "text", { x: SIDE - 14, y: y - 6, class: "story-label story-a" }, "a");
       svg(plane, "text", { x: x + 7, y: 16, class: "story-label story-b" }, "b");
       const corner = { x: SIDE - 8, y: SIDE - 8, class: "story-label", "text-anchor": "end" };
-      svg(plane, "text", corner, `dark: low loss; axes to ±${digits(reach, 2)}`);
+      svg(plane, "text", corner, `dark: low loss; dashed: lowest; axes to ±${digits(reach, 2)}`);
       this.trails = a.map(() => svg(plane, "path", { class: "story-trail" }));
       this.dots = a.map(() => svg(plane, "circle", { r: 7, class: "story-dot" }));
       this.paths = a.map((one, j) => one.map((value, k) => this.place(value, b[j][k])));

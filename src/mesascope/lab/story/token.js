@@ -10,7 +10,7 @@ export default {
     <figcaption>
       <button type="button" class="story-button" @click="toggle">{{ playing ? "Pause" : "Play" }}</button>
       <button type="button" class="story-button" @click="next">Another sequence</button>
-      <span v-show="length">token {{ place + 1 }} of {{ length }}: turned by {{ turn }}° each time</span>
+      <span v-show="length">token {{ place + 1 }} of the first {{ length }}: one coordinate turns by {{ turn }}°</span>
     </figcaption>
   </figure>`,
   props: { data: Object },
@@ -19,6 +19,8 @@ export default {
     const { axes, dot } = this.$refs;
     svg(axes, "line", { x1: -1.3, x2: 1.3, class: "story-axis" });
     svg(axes, "line", { y1: -1.2, y2: 1.2, class: "story-axis" });
+    svg(axes, "text", { x: 1.34, y: -0.06, class: "story-label" }, "Re");
+    svg(axes, "text", { x: 0.11, y: -1.14, class: "story-label" }, "Im");
     this.circle = svg(axes, "circle", { class: "story-circle" });
     this.arm = svg(dot, "line", { class: "story-arm" });
     this.point = svg(dot, "circle", { r: 0.055, class: "story-token" });
