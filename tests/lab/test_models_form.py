@@ -7,7 +7,7 @@ from mesascope.lab import _compute_models
 from mesascope.lab._compare_page import _page, compare_address
 from mesascope.lab._form import kind_fields, setting_fields
 from mesascope.lab._setting import table_of_query, to_query, to_toml
-from mesascope.lab._widgets import _captions
+from mesascope.lab._widgets import _captions, _has_names
 from mesascope.lab.models._losses import losses_figure
 from mesascope.lab.models._presets import PRESETS
 from mesascope.lab.models._training_form import (
@@ -19,7 +19,7 @@ from mesascope.lab.models._training_form import (
     with_kind,
 )
 from mesascope.processes import FewShot
-from mesascope.records import Figure
+from mesascope.records import Figure, Heatmap
 from mesascope.specs import known_kinds
 from mesascope.studies import IdentifySpec, SpecError, TrainSpec, parse_file
 
@@ -96,6 +96,15 @@ def test_labels_fit_into_fields_and_have_no_marks_of_code():
 def test_panels_that_are_drawn_alone_have_their_part_of_the_caption(caption, parts):
     panel = losses_figure(FewShot(examples=4), [1, 2], [3.0, 4.0]).panels[0]
     assert _captions(Figure(title="t", panels=(panel, panel), caption=caption)) == parts
+
+
+def test_numbers_of_rows_need_no_more_width_than_other_figures():
+    ten = range(1, 11)
+    numbered, named = (
+        Heatmap(z=[[0.0]] * 10, rows=map(form, ten), colorlabel="z")
+        for form in ("{}".format, "learner {}".format)
+    )
+    assert not _has_names(numbered) and _has_names(named)
 
 
 def test_the_axis_of_losses_says_what_they_are():

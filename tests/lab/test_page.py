@@ -194,7 +194,7 @@ def test_a_slider_goes_through_the_time_of_the_weights(opened):
     slider(opened, "time").focus()
     for _ in range(5):  # of ten steps each
         opened.keyboard.press("PageDown")
-    wait_for_text(opened.locator("main"), "W\\^KQ at flow time 0\\b(?!\\.)")
+    wait_for_text(opened.locator("main"), "WKQ at flow time 0\\b(?!\\.)")
     _, content = download(opened, "w_kq", "CSV")
     rows = list(csv.DictReader(io.StringIO(content.decode())))
     assert len(rows) == 16

@@ -75,6 +75,18 @@ def test_panels_in_matplotlib_and_plotly_give_series_the_same_colours():
     assert [trace["line"]["color"] for trace in plotly_panel(lines)["data"]] == expected
 
 
+def test_rules_of_one_name_have_the_dashes_of_the_legend():
+    rules = panel(
+        Line(x=(0, 1), y=(0, 1), label="flow"),
+        *(
+            Rule(value=value, label=label)
+            for value, label in ((0.1, "saddles"), (0.2, "end"), (0.3, "saddles"))
+        ),
+    )
+    _, first, end, other = (trace["line"]["dash"] for trace in plotly_panel(rules)["data"])
+    assert first == other != end
+
+
 def test_a_histogram_is_the_outline_of_its_bins():
     bins = panel(Histogram(edges=(0, 1, 3), counts=(2, 5), label="a"))
     (drawn,) = plotly_panel(bins)["data"]

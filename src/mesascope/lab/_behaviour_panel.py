@@ -127,7 +127,8 @@ def show_identification(answer: dict[str, Any]) -> None:
     if answer["reading"]:
         ui.label(f"The weights themselves say: {answer['reading']}")
     names = ("learner", "distance", "95 % interval", "hyperparameters")
-    columns = [{"name": name, "label": name, "field": name, "align": "left"} for name in names]
+    each = {"align": "left", "classes": "lab-entry"}
+    columns = [{"name": name, "label": name, "field": name, **each} for name in names]
     rows = [
         {
             "learner": entry["learner"],

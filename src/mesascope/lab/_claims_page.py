@@ -40,7 +40,7 @@ class ClaimsPage(Frame):
         self._shelf = Shelf((), (), ())
         ui.add_css(_STYLE)
         with ui.element("div").classes("lab-content lab-claims"):
-            heading("Claims of papers, checked by computation").classes("text-h6")
+            heading("Claims of papers, checked by computation").classes("text-h6", remove="text-subtitle2")
             ui.label(_HOW).classes("lab-caption")
             ui.link(FINDINGS, "#found")
             self._first = ui.switch("Contradicted and not reproduced first", on_change=self._draw)

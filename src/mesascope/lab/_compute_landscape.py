@@ -42,7 +42,8 @@ def derivation(spec: FlowSpec, progress: Progress) -> Result:
 
 def _typeset(name: str, expression: Any) -> str:
     """An equation as presentation MathML."""
-    from sympy import Eq, Symbol, mathml
+    from sympy import Eq, Mul, Symbol, mathml
 
-    left = Symbol(name.replace("*", " "))
-    return str(mathml(Eq(left, expression, evaluate=False), printer="presentation"))
+    left = Mul(*map(Symbol, name.split("*")))
+    equation = str(mathml(Eq(left, expression, evaluate=False), printer="presentation"))
+    return equation.replace("<mo>-</mo>", "<mo>−</mo>")

@@ -262,7 +262,7 @@ def error_figure(behaviour: Result) -> Figure:
     label = f"on {behaviour['sequences']} sequences, 95 % interval"
     gap, risk = behaviour["gap"][0], behaviour["risk"]
     return _one_panel(
-        "Prediction and truth by context length",
+        "Error by context length",
         "context length $t$",
         "squared error per coordinate",
         Line(x=lengths, y=error, label=label, style="solid", series=0),
@@ -286,7 +286,7 @@ def scatter_figure(behaviour: Result) -> Figure:
         "truth, Re $x_{t+1,1}$",
         "prediction, Re $\\hat y_{t,1}$",
         Points(x=truth, y=predicted, label="one sequence each", series=0),
-        Line(x=ends, y=ends, label="exact prediction", style="dotted", series="theory"),
+        Line(x=ends, y=ends, label="prediction = truth", style="dotted", series="theory"),
         Line(x=ends, y=slope * ends, label=f"slope {slope:.3g} of all coordinates", style="dashed", series=1),
         caption="The first coordinate of the prediction beside the truth, on new sequences.",
     )

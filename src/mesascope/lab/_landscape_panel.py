@@ -12,15 +12,16 @@ from ._widgets import Plot, Work, sentence
 
 _COLUMNS = {
     "loss": "loss",
-    "index": "directions that fall",
-    "order": "order of the escape",
+    "index": "falling directions",
+    "order": "order of the fall",
     "rate": "escape rate",
-    "leaves": "left at time",
-    "predicted": "predicted",
+    "leaves": "leaves at time",
+    "predicted": "predicted time",
 }
 _PLATEAUS = (
-    "Where a flow passes a saddle, the loss stays nearly constant: a plateau. Each line of the figure is a critical point; "
-    "the leading order of the loss there predicts when the flow leaves it."
+    "Where a flow passes a saddle, the loss stays nearly constant: a plateau. The table has a row for each "
+    "critical point. The lowest order in which the loss falls there (2: a negative eigenvalue of the Hessian) predicts when "
+    "the flow leaves it."
 )
 _FORMULA = (
     "The loss of the weights a I and b I in symbols, with m_n = E x^n the moments of a coordinate of the first token, and the "
@@ -40,7 +41,7 @@ class LandscapePanel:
         self._session = session
         with (
             ui.expansion("Plateaus of this flow, and its loss as a formula")
-            .classes("w-full")
+            .classes("w-full lab-fold")
             .props("data-act=landscape")
         ):
             sentence(_PLATEAUS)
@@ -112,6 +113,7 @@ def _table(rows: list[dict[str, float]]) -> None:
     columns = [
         {"name": name, "label": label, "field": name, "align": "left"} for name, label in _COLUMNS.items()
     ]
+    rows = [row | {"order": row["order"] or math.nan} for row in rows]  # 0 where nothing falls
     shown = [{name: _shown(row[name]) for name in _COLUMNS} | {"key": key} for key, row in enumerate(rows)]
     ui.table(columns=columns, rows=shown, row_key="key").classes("w-full").props("dense flat wrap-cells")
 

@@ -20,7 +20,7 @@ class LayersPanel:
 
     def __init__(self, session: Session) -> None:
         self._session, self._record = session, layers_record()
-        self._fold = ui.expansion("What other layers compute in context").classes("w-full")
+        self._fold = ui.expansion("What other layers compute in context").classes("w-full lab-fold")
         self._fold.props("data-act=layers").on_value_change(self.draw)
         with self._fold:
             ui.label(

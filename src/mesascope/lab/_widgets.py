@@ -30,6 +30,7 @@ Changed = Callable[[str, str], Awaitable[None]]
 _TAGS = re.compile(r"<[^>]*>")
 _PLACES = re.compile(r"(?:^|(?<=\. ))(?:Left|Middle|Then|Right): ")
 _NAMES = 8  # rows of a heat map with names, from which on it needs the width of the page
+_SHORT = 2  # letters of the number of a row, which needs no more width
 _LEGEND_WIDTH = 300  # pixels of a figure on a phone
 _CONFIG = {
     "displayModeBar": False,
@@ -68,6 +69,11 @@ class _Input:
     def _entered(self, text: str) -> Awaitable[None] | None:
         return None if self._muted else self._changed(self.name, text)
 
+    def _write_label(self, label: str) -> None:
+        """Show the signs of a label as scripts: ρ_t, W^KQ."""
+        if "<su" in (written := typeset(label)):
+            self.element.add_slot("label", f"<span v-pre>{written}</span>")
+
     def show_error(self, message: str | None) -> None:
         """Show what is wrong, or nothing."""
         self.element.error = message
@@ -98,6 +104,7 @@ class Field(_Input):
             self.element = make(label, value=text, on_change=self._typed).classes("w-full")
             self.element.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
             self.element.props.update({key: text for key, text in (("hint", hint), ("title", about)) if text})
+            self._write_label(label)
             self.slider = None
             if slider is not None:
                 low, high, step = slider
@@ -146,6 +153,7 @@ class Choice(_Input):
             self.element.classes("w-full")
             self.element.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
             self.element.props.update(title=about or None)
+            self._write_label(label)
 
     def offer(self, options: dict[str, str]) -> None:
         """Take other values to choose from."""
@@ -174,7 +182,7 @@ class Plot:
         self.figure: Figure | None = None
         with ui.card().classes("lab-card") as self.card:
             with ui.row().classes("w-full items-center no-wrap gap-1"):
-                self.title = heading(name).classes("grow")
+                self.title = sentence(name).classes("text-subtitle2 grow").props("role=heading aria-level=2")
                 label = f"download {name}"
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
@@ -184,23 +192,26 @@ class Plot:
             self.plot.classes("w-full lab-picture").props(
                 f'role=img aria-label="{name}" data-figure="{name}"'
             )
-            self.caption = ui.label("").classes("text-caption lab-caption")
+            self.caption = sentence("").classes("text-caption lab-caption")
         if height := RESERVED.get(name):
             self.plot.style(f"min-height: {height}px")
         self.card.set_visibility(bool(height))  # else when there is something to see
 
     def reserve(self, title: str, caption: str) -> None:
         """Take the place of the figure that will come, so that nothing moves then."""
-        self.title.set_text(title)
-        self.caption.set_text(caption)
+        self._write(title, caption)
         self.card.set_visibility(True)
+
+    def _write(self, title: str, caption: str) -> None:
+        self.title.set_content(typeset(title))
+        self.caption.set_content(typeset(caption))
 
     def show(self, figure: Figure, theme: Theme, **layout: Any) -> None:
         """Draw a figure, with more of plotly's layout."""
         self.figure = figure
         self.card.set_visibility(True)
         panel = figure.panels[0]
-        if any(isinstance(one, Heatmap) and len(one.rows or ()) > _NAMES for one in panel.traces):
+        if any(isinstance(one, Heatmap) and _has_names(one) for one in panel.traces):
             self.card.classes("lab-wide")
         drawn = plotly_panel(panel, theme)
         for name, value in {**_legend(drawn), **layout}.items():
@@ -208,8 +219,7 @@ class Plot:
                 drawn["layout"].get(name, {}) | value if isinstance(value, dict) else value
             )
         title, caption = tex_to_text(figure.title), tex_to_text(figure.caption)
-        self.title.set_text(title)
-        self.caption.set_text(caption)
+        self._write(title, caption)
         self.plot.props["aria-label"] = f"{title}. {caption}"
         self.plot.style(
             f"min-height: {drawn['layout']['height']}px"
@@ -226,6 +236,12 @@ class Plot:
             return
         if content is not None:  # the server is ending
             ui.download.content(content, f"{self.name}.{kind}")
+
+
+def _has_names(trace: Heatmap) -> bool:
+    """Whether a heat map has more rows with names than fit beside other figures."""
+    rows = trace.rows or ()
+    return len(rows) > _NAMES and max(map(len, rows)) > _SHORT
 
 
 def _legend(drawn: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Brush:
     def __init__(self, panel: Panel) -> None:
         named = {trace.series for trace in panel.traces if not isinstance(trace, Heatmap | CellMap)}
         self._free = (number for number in range(len(panel.traces) + len(named)) if number not in named)
-        self._rules = 0
+        self._rules: dict[str, int] = {}
 
     def series(self, trace: Line | Band | Points | Histogram) -> int | None:
         """Return the colour number of a trace; None is theory."""
@@ -33,11 +33,11 @@ class Brush:
         return next(self._free) if trace.series is None else trace.series
 
     def rule(self, trace: Rule) -> tuple[int | None, Any]:
-        """Return colour number and dashes of a rule: several black ones in one panel differ."""
+        """Return colour number and dashes of a rule: black ones of other names differ."""
         if isinstance(trace.series, int):
             return trace.series, STYLES["dashed"]
-        self._rules += 1
-        return None, RULE_DASHES[(self._rules - 1) % len(RULE_DASHES)]
+        number = self._rules.setdefault(trace.label, len(self._rules))
+        return None, RULE_DASHES[number % len(RULE_DASHES)]
 
 
 def line_dashes(trace: Line, series: int | None) -> Any:

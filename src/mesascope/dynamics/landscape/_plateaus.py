@@ -100,7 +100,11 @@ class Plateaus(Printed, eqx.Module, Generic[Model]):
             xscale="log",
             traces=tuple(traces),
         )
-        return Figure(title="Plateaus of a flow", panels=(panel,))
+        caption = (
+            "The loss along the flow. Horizontal lines are the losses of its critical points; marks, at half height, are the "
+            "predicted times at which it falls from one to the next."
+        )
+        return Figure(title="Plateaus of a flow", panels=(panel,), caption=caption)
 
     def _printed(self) -> tuple[str, dict[str, str]]:
         values = {
