@@ -140,6 +140,7 @@ def test_the_share_of_the_truth_is_that_of_the_trained_layer(small):
     assert why_longer(small["facts"]).startswith("It then answers 1/5 of the truth")
     long = small["facts"] | {"trained_ratio": (0.1919, "0.1919")}
     assert why_title(long) == "5 Why about 1/5 of the truth?"
+    assert why_title(long | {"ratio": (1.0, "1"), "trained_ratio": (1.0, "1")}) == "5 Why the whole truth?"
     right = small["facts"] | {"gap": (0.0, "0"), "trained_ratio": (0.8258, "0.8258")}
     assert "one step size is right for all" in why_sentence(right)
     assert "as near to the whole truth" in why_longer(right)

@@ -95,6 +95,8 @@ def why_title(facts: Results) -> str:
     share, (longer, text) = share_of_truth(facts), facts["ratio"]
     if share is None:
         return STEPS["why"][0]
+    if text == share == "1":
+        return "5 Why the whole truth?"
     near = longer is not None and abs(facts["trained_ratio"][0] - longer) <= 0.05 * abs(longer)
     return f"5 Why about {text} of the truth?" if near else f"5 Why {share} of the truth?"
 
@@ -106,7 +108,7 @@ def why_sentence(facts: Results) -> str:
         return "Theory says nothing about the answers here; below is what was measured."
     answers = f"It answers [[ab]]·x₁² of the truth, {share} on average."
     if gap[0] == 0:
-        return f"{answers} All sizes are the same here, so one step size is right for all."
+        return f"{answers} All sizes are the same here: in long contexts one step size is right for all."
     return f"{answers} One step size serves all sizes of [[x_1]]; large ones rule the loss."
 
 

@@ -81,14 +81,14 @@ export default {
         svg(drawing, "rect", { x, width: Math.max(1, this.across(edges[k + 1]) - x - 1), y: floor - high, height: high, class: "story-bar" });
       });
       svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: floor, y2: floor, class: "story-axis" });
-      const mark = (ratio, name, text, y) => {
+      const mark = (ratio, name, text, y, anchor) => {
         const x = this.across(ratio);
         svg(drawing, "line", { x1: x, x2: x, y1: y + 4, y2: floor, class: name });
-        const anchor = x > WIDE / 2 ? "end" : "start";
         svg(drawing, "text", { x: x + (anchor === "end" ? -4 : 4), y: y + 4, class: "story-label", "text-anchor": anchor }, text);
       };
-      if (edges.at(-1) >= 1) mark(1, "story-axis", "1: right", 28);
-      mark(mean, "story-mean", `mean ${digits(mean)}${theory === null ? "" : `, theory ${digits(theory)}`}`, 12);
+      if (edges.at(-1) >= 1) mark(1, "story-axis", "1: right", 28, mean < 1 ? "start" : "end"); // away from the mean
+      const told = `mean ${digits(mean)}${theory === null ? "" : `, theory ${digits(theory)}`}`;
+      mark(mean, "story-mean", told, 12, this.across(mean) > WIDE / 2 ? "end" : "start");
       for (const edge of [edges[0], edges.at(-1)]) {
         const anchor = edge === edges[0] ? "start" : "end";
         svg(drawing, "text", { x: this.across(edge), y: HIGH - 16, class: "story-label", "text-anchor": anchor }, digits(edge, 2));
