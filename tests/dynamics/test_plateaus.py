@@ -100,6 +100,13 @@ def test_plateaus_print_and_draw_themselves(found):
     assert panel.traces[-1].x == tuple(one.predicted for one in found.points[:-1])
 
 
+def test_a_flow_that_ends_on_its_way_may_visit_none():
+    model, task = ms.LinearAttention.diagonal(1, 0.3, 0.4), ms.NextToken(4)
+    flow = ms.gradient_flow(model, ms.DiagonalUnitary(ms.Gaussian(), 1), task, until=0.5)
+    none = ms.plateaus(flow)
+    assert len(none) == 0 and none.table() == [] and none.figure().panels
+
+
 def test_what_is_no_flow_and_what_shows_none_is_refused(found):
     with pytest.raises(TypeError, match=r"^flow: must be what gradient_flow returned, got FewShot$"):
         ms.plateaus(ms.FewShot(2))

@@ -148,7 +148,7 @@ def plateaus(flow: Flow[Model], *, mask: Mask | None = None) -> Plateaus[Model]:
     unit, size = float(loss_unit(landscape)), natural_size(landscape)
     found = _visited(landscape, path, unit, size, flow.converged)
     points, enters = [], 0.0
-    for one, after in zip(found, [*found[1:], None], strict=True):
+    for one, after in zip(found, [*found, None][1:], strict=True):
         escape, leaves = None, math.inf
         if after is not None:
             escape = escape_from(landscape, one.vector, unit, size)
