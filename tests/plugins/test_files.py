@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,15 @@ def test_a_path_may_start_at_the_home_folder(tmp_path, monkeypatch):
         ("1 / 0", r"plugins\[0\]: .*mine\.py:1: ZeroDivisionError: division by zero"),
         ("import sys; sys.exit(0)", r"mine\.py:1: ends the program; remove its call of exit"),
         ("class Own(BaseException): pass\nraise Own('a')", r"mine\.py:2: Own: a"),
+        ("import asyncio\nraise asyncio.CancelledError", r"mine\.py:2: CancelledError"),
+        (
+            "import sys\nclass Own(Exception): __str__ = lambda self: sys.exit(0)\nraise Own",
+            r"mine\.py:3: Own: its message cannot be made \(SystemExit\)",
+        ),
+        (
+            LAW.format(name="twice") + LAW.format(name="twice"),
+            r"mine\.py:\d+: the law 'twice' is declared twice; rename one",
+        ),
         (
             "class Own(Exception): __str__ = None\nraise Own",
             r"mine\.py:2: Own: its message cannot be made \(TypeError\)",
@@ -172,6 +182,13 @@ def test_a_file_that_fails_leaves_nothing(tmp_path, error):
     file.write_text(LAW.format(name="half").replace("class Law", "class Renamed"))
     load_plugin(file)
     assert known_kinds("law")["half"].__name__ == "Renamed"
+
+
+def test_a_file_that_changes_the_folder_changes_no_other_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "away.py").write_text("import os; os.chdir('/')\n" + LAW.format(name="away"))
+    load_plugin(Path("away.py"))
+    assert Path.cwd() == tmp_path and "away" in known_kinds("law")
 
 
 def test_threads_wait_for_a_file_that_another_one_loads(tmp_path):

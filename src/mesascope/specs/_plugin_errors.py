@@ -51,7 +51,7 @@ def message_of(error: BaseException) -> str:
     """Return the message of an error in one line; of one whose message cannot be made, a text that says so."""
     try:
         return one_line(str(error))
-    except Exception as other:
+    except (Exception, SystemExit) as other:
         return f"its message cannot be made ({type(other).__name__})"
 
 

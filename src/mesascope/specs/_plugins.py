@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,7 +18,7 @@ from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from ._errors import SpecError, SpecTypeError, error_path, one_line, show, show_text
 from ._plugin_errors import declared_at, described, message_of, raised_in
-from ._registry import LOCK, Kind, recorded_kinds, register
+from ._registry import LOCK, Kind, is_ours, recorded_kinds, register
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -84,7 +85,8 @@ def _executed(file: Path, name: str) -> list[Kind]:
         raise ValueError(f"{file} is not a Python file; its name must end in .py")
     sys.modules[name] = module = module_from_spec(spec)
     try:
-        with recorded_kinds(_check_examples) as kinds:
+        # relative paths of the command and of later files start where it was called
+        with recorded_kinds(_check_kinds) as kinds, chdir(os.curdir):
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
@@ -93,10 +95,21 @@ def _executed(file: Path, name: str) -> list[Kind]:
             raise ValueError(f"{place}: ends the program; remove its call of exit") from None
         if isinstance(error, ExampleError):
             raise ValueError(str(error)) from None
-        if not isinstance(error, Exception) and type(error).__module__ != name:
-            raise
+        if isinstance(error, KeyboardInterrupt) or (
+            not isinstance(error, Exception) and is_ours(type(error))
+        ):
+            raise  # the user stops the command
         raise ValueError(f"{place}: {described(error)}") from error
     return [kind for kind in kinds if kind[2].__module__ == name]
+
+
+def _check_kinds(kinds: list[Kind]) -> None:
+    """Refuse a file that declares two kinds of one name, and check the example of each."""
+    declared: dict[tuple[str, str], type[Any]] = {}
+    for family, name, cls in kinds:
+        if declared.setdefault((family, name), cls) is not cls:
+            raise ExampleError(f"{declared_at(cls)}: the {family} '{name}' is declared twice; rename one")
+    _check_examples(kinds)
 
 
 def _check_examples(kinds: Iterable[Kind]) -> None:
