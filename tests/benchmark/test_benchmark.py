@@ -207,6 +207,9 @@ def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few):
     assert found.largest_error == pytest.approx(0.1)
     assert found.within == pytest.approx(1 - 1 / found.hyperparameters)
     assert found.covered == 0 and found.coverage == (0, pytest.approx(0.975))  # of one interval
+    absurd = answers[name].model_copy(update={"hyperparameters": {"ridge": {"penalty": 1.7e308}}})
+    rough = Answers(method="rough", benchmark=benchmark_of_few.id, answers=answers | {name: absurd})
+    assert score(benchmark_of_few, rough).largest_error > 1e300  # inf where the ratio is no double
 
 
 @pytest.mark.slow

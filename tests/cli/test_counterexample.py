@@ -28,9 +28,10 @@ def test_a_file_is_checked_without_the_search(run, tmp_path):
 
 def test_other_files_are_kept(run, tmp_path):
     file = tmp_path / "mine.json"
-    file.write_text('{"mine": 1}')
-    refused = run("counterexample", *SEARCH, "--out", str(file)).refusal
-    assert "exists and is not a counterexample" in refused and file.read_text() == '{"mine": 1}'
+    for text in ('{"mine": 1}', "", "[]"):
+        file.write_text(text)
+        refused = run("counterexample", *SEARCH, "--out", str(file)).refusal
+        assert "mine.json exists and is not a counterexample" in refused and file.read_text() == text
 
 
 def test_help_names_every_property_and_family():

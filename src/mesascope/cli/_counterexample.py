@@ -135,9 +135,16 @@ def _refuse_output(out: str) -> None:
     path = Path(out)
     if not out.strip() or path.is_dir():
         raise InputError(f"--out {out!r} is not a file; name one")
-    if path.exists() and "property" not in _read(out):
+    if path.exists() and not _is_counterexample(out):
         raise InputError(f"--out {out} exists and is not a counterexample; name another file, or remove it")
     prepare_output(path.parent)
+
+
+def _is_counterexample(file: str) -> bool:
+    try:
+        return "property" in _read(file)
+    except InputError:
+        return False
 
 
 def _object(search: Searched) -> dict[str, Any]:
