@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import URL
 
 from mesascope.records import (
     InUseError,
@@ -22,6 +23,7 @@ from mesascope.records import (
     StudyRecord,
     open_store,
 )
+from mesascope.records.store._engine import make_engine
 from mesascope.records.store._open import network_file_system
 
 RICH = {
@@ -428,3 +430,16 @@ def test_compare(store, made):
     assert found == {"spec.init.a": (0.1, 0.2), "spec.seed": (1, 2), "outcome.loss": (0.5, 1.0)}
     with pytest.raises(RecordError, match="at least two"):
         store.compare([one])
+
+
+def test_an_interrupt_that_meets_the_closing_of_a_connection_prints_nothing(tmp_path, monkeypatch, caplog):
+    engine = make_engine(URL.create("sqlite", database=str(tmp_path / "index.sqlite")))
+
+    def interrupted(connection):
+        raise KeyboardInterrupt
+
+    connection = engine.connect()
+    monkeypatch.setattr(engine.dialect, "do_close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        connection.close()
+    assert not caplog.records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,9 +29,16 @@ def make_engine(url: URL) -> Engine:
         event.listen(engine, "do_connect", connect)
         return engine
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _WAIT}, **common)
+    engine.pool.logger.addFilter(_is_no_interrupt)  # type: ignore[arg-type]  # of all engines; added once
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a message of SQLAlchemy is of an error; it would print the traceback of an interrupt that it raises, too."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or issubclass(kind, Exception)
 
 
 def _set_up(connection: Any, _: object) -> None:
