@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 from ._rows import row_checksum, to_json
 from ._urls import damaged, plain_errors
 
+_POOL = f"{NullPool.__module__}.{NullPool.__name__}"  # the logger of the pool
 _WAIT = 60  # seconds for another writer
 _LOCK = 0x6D657361  # "mesa": the advisory lock for writing on PostgreSQL
 
@@ -29,7 +30,7 @@ def make_engine(url: URL) -> Engine:
         event.listen(engine, "do_connect", connect)
         return engine
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _WAIT}, **common)
-    engine.pool.logger.addFilter(_is_no_interrupt)  # type: ignore[arg-type]  # of all engines; added once
+    logging.getLogger(_POOL).addFilter(_is_no_interrupt)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
