@@ -26,6 +26,12 @@ def test_a_file_is_checked_without_the_search(run, tmp_path):
     assert "found.json: must be one object" in run("counterexample", "--check", str(file)).refusal
 
 
+def test_a_name_that_occurs_twice_is_refused(run, tmp_path):
+    file = tmp_path / "twice.json"
+    file.write_text('{"property": "a", "property": "b"}')
+    assert "property occurs twice" in run("counterexample", "--check", str(file)).refusal
+
+
 def test_other_files_are_kept(run, tmp_path):
     file = tmp_path / "mine.json"
     for text in ('{"mine": 1}', "", "[]"):

@@ -115,10 +115,12 @@ class CounterexampleCommand:
 
 
 def _read(file: str) -> dict[str, Any]:
-    from mesascope.records import read_json_text
+    from mesascope.records import RepeatedKeyError, read_json_text, without_repetition
 
     try:
-        record = json.loads(read_json_text(file))
+        record = json.loads(read_json_text(file), object_pairs_hook=without_repetition)
+    except RepeatedKeyError as error:
+        raise InputError(f"{error} occurs twice; give a file that --out wrote") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}; check the path") from None
     except (ValueError, RecursionError):

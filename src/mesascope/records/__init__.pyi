@@ -90,10 +90,12 @@ from ._path_figures import product_curves as product_curves
 from ._path_figures import settled_window as settled_window
 from ._path_figures import training_figure as training_figure
 from ._plain import PlainMapping as PlainMapping
+from ._plain import RepeatedKeyError as RepeatedKeyError
 from ._plain import canonical_json as canonical_json
 from ._plain import is_too_deep as is_too_deep
 from ._plain import parse_json as parse_json
 from ._plain import plain as plain
+from ._plain import without_repetition as without_repetition
 from ._provenance import Provenance as Provenance
 from ._provenance import code_version as code_version
 from ._provenance import provenance as provenance

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from ._files import RecordError, read_json_text, write_text
-from ._plain import PlainMapping, parse_json
+from ._plain import PlainMapping, RepeatedKeyError, parse_json, without_repetition
 from ._provenance import Provenance
 
 CERTIFICATE_FORMAT: Literal["mesascope.certificate/2"] = "mesascope.certificate/2"
@@ -65,19 +65,6 @@ def write_certificate(path: str | os.PathLike[str], record: CertificateRecord) -
     write_text(Path(path), json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
 
 
-class _RepeatedKeyError(Exception):
-    """A name occurs twice in one JSON object; JSON readers disagree about which value counts."""
-
-
-def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _RepeatedKeyError(name)
-        found[name] = value
-    return found
-
-
 class CertificateFile:
     """A certificate in a file, for messages that name its lines.
 
@@ -96,14 +83,14 @@ class CertificateFile:
         self.path = Path(path)
         try:
             text = read_json_text(self.path)
-            content = parse_json(text, object_pairs_hook=_without_repetition)
+            content = parse_json(text, object_pairs_hook=without_repetition)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error
         except json.JSONDecodeError as error:
             raise RecordError(
                 f"{self.path}:{error.lineno}: no JSON here ({error.msg}); certify again"
             ) from error
-        except _RepeatedKeyError as error:
+        except RepeatedKeyError as error:
             line = max(n for path, n in json_lines(text).items() if path[-1:] == error.args)
             raise RecordError(f"{self.path}:{line}: {error}: occurs twice; certify again") from None
         except ValueError as error:  # no text, too deep, or an integer of thousands of digits

@@ -28,6 +28,24 @@ def parse_json(text: str | bytes, **how: Any) -> Any:
     raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
 
 
+class RepeatedKeyError(Exception):
+    """A name occurs twice in one JSON object; JSON readers disagree about which value counts."""
+
+
+def without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of these names and values, an `object_pairs_hook` of `json.loads`.
+
+    Raises:
+        RepeatedKeyError: a name occurs twice.
+    """
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise RepeatedKeyError(name)
+        found[name] = value
+    return found
+
+
 def is_too_deep(value: Any) -> bool:
     """Whether lists and tables are nested more than `MAX_DEPTH` levels deep."""
     level = [value]
