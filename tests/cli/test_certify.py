@@ -189,6 +189,7 @@ def test_a_certificate_on_prompts_is_written_and_proved_again_without_the_flow(r
     [
         ({"process": {**PROMPTS["process"], "covariance": [[0.7]]}}, "covariance[0][0]: 0.7 is a float"),
         ({"engine": "monte-carlo"}, "engine: certificates compute the loss exactly"),
+        ({"model": {"kind": "checkpoint", "path": "run"}}, "model.kind: unknown kind 'checkpoint'"),
         ({"test_process": PROMPTS["process"]}, "test_process: certificates are about one loss"),
         (
             {"model": {"kind": "preconditioned-linear-transformer", "layers": 2}},

@@ -89,7 +89,7 @@ class ExactMoments(Engine):
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
                 "ExactMoments supports NextToken on DiagonalUnitary, and FewShot on LinearRegression, its TaskPool, "
-                f"InWeightsRegression and mixtures of them, not "
+                "InWeightsRegression and mixtures of them, not "
                 f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
             )
         return exact_objective(process.law, process.dim, task, check_normalizer(normalizer))

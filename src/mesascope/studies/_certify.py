@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from mesascope.core import Progress
+from mesascope.models import ModelKind
 from mesascope.records import CertificateFile, CertificateRecord, provenance
-from mesascope.specs import Spec, SpecError, error_path, integer
+from mesascope.specs import Spec, SpecError, error_path, integer, one_of
 
 from ._flow_settings import MaskName
-from ._model_problem import ModelProblemSpec, names_any_model
+from ._model_problem import ModelProblem, ModelProblemSpec, names_any_model
 from ._problem import ProblemSpec, StartSpec
 from ._read import parse_spec
 
@@ -53,7 +54,13 @@ class CertifiedLossSpec(ProblemSpec):
 
 
 class CertifiedModelSpec(ModelProblemSpec):
-    """The loss of a certificate on regression prompts; all its numbers are rational. Initial weights are those of the flow."""
+    """The loss of a certificate on regression prompts; all its numbers are rational.
+
+    Attributes:
+        model: the model with its initial weights, those of the flow; no checkpoint, which a certificate does not hold.
+    """
+
+    model: Annotated[ModelKind, *one_of("model")]
 
     @model_validator(mode="after")
     def _exact_engine(self) -> Self:
@@ -69,11 +76,15 @@ class CertifiedModelSpec(ModelProblemSpec):
         Raises:
             SpecError: a number is not rational, or the layer or the process is not one whose loss is.
         """
-        from mesascope.dynamics.certificates import question_of
+        return _question_of(self.build())
 
-        model, process, task, *_ = self.build()
-        with error_path():
-            return question_of(model, process, task)
+
+def _question_of(problem: ModelProblem) -> "Question":
+    from mesascope.dynamics.certificates import question_of
+
+    model, process, task, *_ = problem
+    with error_path():
+        return question_of(model, process, task)
 
 
 class _CertifySpec(Spec):
@@ -139,8 +150,9 @@ class CertifyModelSpec(_CertifySpec, CertifiedModelSpec):
         """Follow the flow, polish its end, and prove what can be proved about it."""
         from mesascope.dynamics.certificates import certify
 
-        self.question()
-        model, process, task, *_ = self.build()
+        problem = self.build()
+        _question_of(problem)  # refuses what is not rational, with its field
+        model, process, task, *_ = problem
         return certify(model, process, task, digits=self.digits, progress=progress)
 
     def loss_fields(self) -> dict[str, Any]:
