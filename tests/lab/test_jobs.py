@@ -1,9 +1,7 @@
 import asyncio
-import logging
 import os
 import signal
 import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from mesascope.lab._compute_claims import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import ExpertPage
-from mesascope.lab._server import PrintableLines, is_meaningful
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._setting import read_setting
 from mesascope.lab._worker import _outcome
@@ -322,39 +319,3 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
         assert len(session.spec.law.samples.table) == 2000 and session.errors == {}
 
     asyncio.run(scenario())
-
-
-@pytest.mark.slow
-def test_an_end_that_names_no_tasks_is_not_logged(caplog, monkeypatch):
-    from nicegui import background_tasks, core
-
-    async def slow_to_cancel():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        await asyncio.sleep(60)
-
-    async def end():
-        monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
-        background_tasks.create(slow_to_cancel())
-        await asyncio.sleep(0)
-        await background_tasks.teardown()
-
-    asyncio.run(end())
-    (record,) = caplog.records
-    assert record.getMessage() == "Could not cancel 1 tasks within timeout: "
-    assert not is_meaningful(record)
-    record.args = (1, "a task that goes on")
-    assert is_meaningful(record)
-    assert is_meaningful(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))
-
-
-def test_the_log_shows_paths_of_requests_as_one_short_line():
-    def logged(message, *arguments, error=None):
-        info = (type(error), error, None) if error else None
-        record = logging.LogRecord("nicegui", logging.WARNING, "", 0, message, arguments, info)
-        return PrintableLines().format(record)
-
-    assert logged("%s not found", "/\x1b]0;a\x07\r\nb") == "/\\x1b]0;a\\x07 b not found"
-    assert len(logged("/" + "a" * 60_000)) < 500
-    assert len(logged("/" + "a " * 30_000)) < 1100
-    assert logged("failed", error=ValueError("\x1b[2J")) == "failed\nValueError: \\x1b[2J"

@@ -23,7 +23,7 @@ from mesascope.processes import (
     StudentT,
     Uniform,
 )
-from mesascope.studies import FlowSpec, LossSpec, parse_spec
+from mesascope.studies import FlowSpec, LossSpec, SpecError, StudySpec, TrainSpec, parse_spec
 
 LAWS = {
     "gaussian": ({"kind": "gaussian", "scale": "1/3"}, Gaussian(Fraction(1, 3))),
@@ -115,6 +115,20 @@ def test_specifications_are_frozen(loss_with):
     spec = LossSpec(**loss_with())
     with pytest.raises(ValidationError):
         spec.dim = 3
+
+
+@pytest.mark.parametrize(
+    ("construct", "message"),
+    [
+        (lambda: StudySpec(axis=1), "StudySpec: unknown field 'axis'; did you mean 'axes'?"),
+        (lambda: LossSpec(dim=2), "LossSpec.law: missing; add it"),
+        (lambda: TrainSpec(process={"kind": "x"}), "TrainSpec.process.kind: unknown kind 'x'; use one of "),
+    ],
+)
+def test_wrong_fields_of_a_constructor_are_told_in_one_line(construct, message):
+    with pytest.raises(SpecError) as raised:
+        construct()
+    assert str(raised.value).startswith(message) and "\n" not in str(raised.value)
 
 
 @pytest.mark.slow

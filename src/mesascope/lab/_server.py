@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from mesascope.specs import extra, printable
+from mesascope.specs import extra
 from mesascope.studies import IdentifySpec
 
 from ._jobs import Job
+from ._log import log_printable_lines
 from ._session import Lab
 from ._setting import DEFAULT, read_setting
 from ._sizes import WARMED
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 _MAX_UNOPENED = 16  # pages that no browser has opened yet
-_MAX_MESSAGE = 1000  # characters of a line of the log
 
 
 def free_port(wanted: int) -> int:
@@ -75,7 +74,7 @@ def serve(
         from .models._models_page import ModelsPage
         from .story._story_page import StoryPage
 
-    _log_printable_lines()
+    log_printable_lines()
     lab = Lab(records, models)
     lab.submit(
         Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
@@ -127,33 +126,6 @@ def _make_room(unopened: deque[Client]) -> None:
     while len(unopened) >= _MAX_UNOPENED:
         if not (oldest := unopened.popleft()).is_deleted:
             oldest.delete()
-
-
-class PrintableLines(logging.Formatter):
-    """Messages as lines that are safe to print: they hold paths of requests, and whatever a page sends."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        return printable(super().formatMessage(record), _MAX_MESSAGE)
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802
-        return "\n".join(map(printable, super().formatException(ei).splitlines()))
-
-
-def _log_printable_lines() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(PrintableLines())
-    handler.addFilter(is_meaningful)
-    logging.basicConfig(handlers=[handler])
-
-
-def is_meaningful(record: logging.LogRecord) -> bool:
-    """Return whether a message of NiceGUI is about something.
-
-    In Python 3.11 `asyncio.wait_for` ignores a cancellation that comes together with the result. At the end NiceGUI then waits
-    for two seconds, cancels again, and names the tasks that were not cancelled: none.
-    """
-    no_tasks = isinstance(record.args, tuple) and record.args[-1:] == ("",)
-    return not (no_tasks and str(record.msg).startswith("Could not cancel"))
 
 
 async def _announce(port: int, ready: Callable[[], None]) -> None:

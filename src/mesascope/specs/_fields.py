@@ -5,7 +5,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -38,8 +38,30 @@ _RATIONAL = re.compile(
 )
 
 
-class Spec(BaseModel):
-    """A part of a specification: its fields cannot be changed, and unknown fields are refused."""
+class _OneLineErrors(type(BaseModel)):  # type: ignore[misc]
+    """Constructors called in Python raise what reading a file raises: one line instead of pydantic's report."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        try:
+            return super().__call__(*args, **fields)
+        except ValidationError as error:
+            raise first_error(error).within(cls.__name__) from None
+
+
+if TYPE_CHECKING:  # type checkers know the metaclass of pydantic by a private name
+    _Model = BaseModel
+else:
+
+    class _Model(BaseModel, metaclass=_OneLineErrors):
+        pass
+
+
+class Spec(_Model):
+    """A part of a specification: its fields cannot be changed, and unknown fields are refused.
+
+    Raises:
+        SpecError: a field is missing, unknown, or wrong; one line with class, field, what is wrong, and the fix.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 

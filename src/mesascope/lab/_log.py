@@ -1,0 +1,72 @@
+"""The log of the server: lines that are safe to print, and no more of them than say something new."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import Counter
+from typing import Any
+
+from mesascope.specs import printable
+
+_MAX_MESSAGE = 1000  # characters of a line
+_MAX_LINES = 60  # of a traceback; the first and the last of a longer one are shown
+
+
+def log_printable_lines() -> None:
+    """Send every message to standard error, as lines that are safe to print."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableLines())
+    handler.addFilter(is_meaningful)
+    handler.addFilter(RepeatedErrors())
+    logging.basicConfig(handlers=[handler])
+
+
+class PrintableLines(logging.Formatter):
+    """Messages as lines that are safe to print: they hold paths of requests, and whatever a page sends."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return printable(super().formatMessage(record), _MAX_MESSAGE)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        lines = [printable(line, _MAX_MESSAGE) for line in super().formatException(ei).splitlines()]
+        if len(lines) > _MAX_LINES:
+            half = _MAX_LINES // 2
+            lines[half:-half] = [f"… {len(lines) - 2 * half} more lines"]
+        return "\n".join(lines)
+
+
+class RepeatedErrors(logging.Filter):
+    """Shows the traceback of an error once, and one line when the error has occurred 2, 4, 8, 16 … times.
+
+    Errors are the same where they have one type and come from one line of one program. A page that sends the same bad event
+    again and again thus cannot fill the disk with its tracebacks.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times: Counter[tuple[type, str, int | None]] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a message is shown; without its traceback if that was shown before."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return True
+        frames = traceback.extract_tb(error.__traceback__)
+        where = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
+        self._times[type(error), *where] += 1
+        times = self._times[type(error), *where]
+        if times > 1:
+            record.msg = f"{type(error).__name__}: {error} ({times} times so far; its traceback is above)"
+            record.args, record.exc_info, record.exc_text = None, None, None
+        return times & (times - 1) == 0
+
+
+def is_meaningful(record: logging.LogRecord) -> bool:
+    """Return whether a message of NiceGUI is about something.
+
+    In Python 3.11 `asyncio.wait_for` ignores a cancellation that comes together with the result. At the end NiceGUI then waits
+    for two seconds, cancels again, and names the tasks that were not cancelled: none.
+    """
+    no_tasks = isinstance(record.args, tuple) and record.args[-1:] == ("",)
+    return not (no_tasks and str(record.msg).startswith("Could not cancel"))
