@@ -38,3 +38,17 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def benchmark_of_few(folder):
     return Benchmark(folder)
+
+
+@pytest.fixture(scope="session")
+def entries():
+    """The models of a group, or whose description has these fields, with their keys."""
+
+    def chosen(benchmark, **wanted):
+        return {
+            name: entry
+            for name, entry in benchmark.key.models.items()
+            if all((vars(entry) | vars(entry.model)).get(field) == value for field, value in wanted.items())
+        }
+
+    return chosen

@@ -1,5 +1,6 @@
-"""The command line in this process, and an invented paper."""
+"""The command line in this process, a store of runs, and an invented paper."""
 
+import hashlib
 import json
 import os
 import signal
@@ -11,7 +12,18 @@ import pytest
 
 from mesascope.cli import main
 from mesascope.papers import Claim, Finding, Settings
-from mesascope.records import Figure, Line, Panel
+from mesascope.records import (
+    Figure,
+    Line,
+    Panel,
+    PlannedRun,
+    RunFolders,
+    RunRecord,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+    provenance,
+)
 
 
 class Ended(NamedTuple):
@@ -54,6 +66,42 @@ def spec(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def origin():
+    return provenance()
+
+
+@pytest.fixture
+def store(tmp_path, origin):
+    """A store of four done runs, a failed and a planned one, and a study of them."""
+    folders = RunFolders.create(tmp_path / "store")
+    points = []
+    for number in range(6):
+        run = hashlib.sha256(str(number).encode()).hexdigest()[:32]
+        spec = {"dim": 5, "init": {"a": number / 10}}
+        folders.plan(PlannedRun(id=run, kind="flow", spec=spec, code="1"))
+        failed = {"error": "the flow diverged", "traceback": "Traceback …"} if number == 4 else {}
+        record = RunRecord(
+            id=run,
+            kind="flow",
+            spec=spec,
+            code="1",
+            status="failed" if failed else "done",
+            outcome={} if failed else {"loss": 0.5 * number, "nan": float("nan"), "w": [[1.0, 2.0]]},
+            started="2026-01-01T00:00:00Z",
+            ended=f"2026-01-01T00:00:0{number}Z",
+            seconds=1.5,
+            provenance=origin,
+            **failed,
+        )
+        if number < 5:
+            folders.finish(record, {"time": ("time", [0.0, 1.0]), "loss": ("time", [1.0, 0.5])})
+        points.append(StudyPoint(run=run, place=(number,)))
+    axes = (StudyAxis(name="init.a", labels=tuple(number / 10 for number in range(6))),)
+    folders.write_study(StudyRecord(name="six", kind="flow", spec={}, axes=axes, points=tuple(points)))
+    return folders
 
 
 def _line(label):

@@ -1,6 +1,7 @@
 """Fixtures of the tests of models."""
 
 import contextlib
+import re
 
 import jax
 import pytest
@@ -28,3 +29,17 @@ def compilations():
             jax.monitoring.unregister_event_duration_listener(listen)
 
     return record
+
+
+@pytest.fixture
+def refused_in_one_line():
+    """A function that calls what has to raise an error of this type with one line, in which the message is found."""
+
+    def check(build, error, message):
+        with pytest.raises(error) as caught:
+            build()
+        assert re.search(message, str(caught.value)), str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert type(caught.value) in (ValueError, TypeError)
+
+    return check

@@ -1,63 +1,13 @@
-"""The report as HTML: what it shows of claims, and that nothing in records can break it."""
+"""The report as HTML: what it shows of claims, studies, runs and other records."""
 
-import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 import stored_records as stored
 from mesascope.records import MixtureRecord, RecordError, read_identification, write_identification
-from mesascope.report import gather, write_report
-
-
-class Page(HTMLParser):
-    """A page's elements, texts and what is not closed."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.elements, self.texts, self.open, self.data = [], [], [], []
-        self.source = path.read_text(encoding="utf-8")
-        self.feed(self.source)
-        self.close()
-        assert not self.open, f"not closed: {self.open}"
-        words = " ".join(" ".join(self.texts).split())
-        self.text = re.sub(r"(?<=[\[]) | (?=[\],:;])", "", words)  # elements inside of a sentence part it
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag not in ("meta", "br", "hr"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "script":
-            if self.elements[-1][1].get("type") == "application/json":
-                self.data.append(json.loads(data))
-        elif not self.open or self.open[-1] != "style":
-            self.texts.append(data)
-
-    def ids(self):
-        return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
-
-    def links(self):
-        return [attributes["href"] for tag, attributes in self.elements if tag == "a"]
-
-
-@pytest.fixture
-def report(tmp_path):
-    def write(*what, **options):
-        written = write_report(*map(str, what), out=tmp_path / "report.html", **options)
-        return written, Page(written.file)
-
-    return write
 
 
 def test_claims_one_by_one(tmp_path, report):
@@ -169,56 +119,6 @@ def test_the_page_loads_nothing_from_the_network(tmp_path, report):
     assert not any(re.match(r"on\w+$", name) for _, attributes in page.elements for name in attributes)
 
 
-HOSTILE = "</script><script>alert(1)</script> ]]> <!-- \"quoted\" 'single' & &amp; <img src=x onerror=alert(1)> \u2028 \x00"
-
-
-def test_texts_of_records_are_shown_and_never_run(tmp_path, report):
-    line = stored.Line(x=(0.0, 1.0), y=(0.0, 1.0), label=HOSTILE)
-    panel = stored.Panel(title=HOSTILE, xlabel=HOSTILE, ylabel=HOSTILE, traces=(line,))
-    figure = stored.Figure(title=HOSTILE, panels=(panel, panel), caption=HOSTILE)
-    record = stored.claim(
-        title=HOSTILE,
-        statement=HOSTILE,
-        source=HOSTILE,
-        criterion=HOSTILE,
-        history=HOSTILE,
-        difference=HOSTILE,
-        parts={HOSTILE: "met"},
-        measured={HOSTILE: HOSTILE},
-        expected=HOSTILE,
-        details={
-            HOSTILE: [{HOSTILE: HOSTILE}],
-            "error": HOSTILE,
-            "traceback": HOSTILE,
-        },
-        setting={HOSTILE: HOSTILE},
-        preset=HOSTILE,
-    )
-    folder = stored.run_directory(tmp_path / "run", record)
-    run = stored.RunDirectory(folder)
-    run.write_claim(record.model_copy(update={"files": (run.write_figure("zheng2024/f", figure),)}))
-    _, page = report(folder)
-    assert page.text.count("alert(1)") > 10
-    assert [tag for tag, _ in page.elements].count("script") == 4  # two panels, plotly and ours
-    assert "img" not in {tag for tag, _ in page.elements}
-    names = [trace["name"] for one in page.data for trace in one["data"]]
-    assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
-
-
-@pytest.mark.slow
-def test_no_name_in_a_record_leaves_the_folder_for_latex(tmp_path):
-    record = stored.claim(preset="../../out")
-    run = stored.RunDirectory(stored.run_directory(tmp_path / "run", record))
-    figure = run.write_figure("zheng2024/f", stored.map_figure())
-    run.write_claim(record.model_copy(update={"files": (figure, "figures/../../../secret.json")}))
-    before = set(tmp_path.iterdir())
-    written = write_report(str(run.path), out=tmp_path / "r.html", latex=tmp_path / "a" / "tex")
-    assert written.figures == 1 and len(written.problems) == 1 and "secret" in written.problems[0]
-    assert set(tmp_path.iterdir()) - before == {tmp_path / "r.html", tmp_path / "a"}
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["tex"]
-    assert (tmp_path / "a" / "tex" / "figures" / "-out" / "zheng2024" / "f.pdf").is_file()
-
-
 def test_the_last_of_several_checks_is_shown(tmp_path, report):
     later = stored.FROM.model_copy(update={"created": "2099-01-01T00:00:00+00:00"})
     stored.run_directory(tmp_path / "r" / "a", stored.claim(decision="not met", provenance=later))
@@ -282,84 +182,6 @@ def test_a_check_that_raised_is_shown_only_if_no_other_ended(tmp_path, report):
     assert written.outcomes == {"holds": 1, "undecided": 1}
     assert page.text.count("It could not be checked") == 1
     assert report("huang2024", results=folder)[0].outcomes == {"undecided": 1}
-
-
-def test_damaged_records_are_named_and_the_others_shown(tmp_path, report):
-    folder = stored.run_directory(
-        tmp_path / "run",
-        stored.claim(),
-        stored.claim("huang2024/stages"),
-        figures={"zheng2024/m": stored.map_figure()},
-    )
-    (folder / "claims" / "huang2024" / "stages.json").write_text("{")
-    (folder / "figures" / "zheng2024" / "m.json").write_text("{}")
-    written, page = report(folder)
-    assert written.outcomes == {"holds": 1} and written.figures == 0
-    assert len(written.problems) == 2 and all(
-        "stages.json" in one or "m.json" in one for one in written.problems
-    )
-    assert "cannot be read" in page.text and all(problem in page.text for problem in written.problems)
-
-
-@pytest.mark.parametrize(
-    ("what", "options", "message"),
-    [
-        ((), {}, "nothing to report: there are no records in .*none; name files"),
-        (("zheng2024",), {}, "no records of zheng2024 in .*; run `mesascope reproduce zheng2024` first"),
-        (("study-1",), {}, "no file, paper or claim 'study-1'; studies and runs need --store"),
-        (("empty",), {}, "empty holds no records; name a folder of"),
-        (("other.txt",), {}, "other.txt is not a record of mesascope"),
-        (("a study",), {"store": "store"}, "no file, paper, study or run 'a study'"),
-        (("abcdef",), {"store": "store"}, "no file, paper, study or run 'abcdef'"),
-        (("zheng2024",), {"store": "missing"}, "missing is not a store of runs"),
-        ((), {"store": "missing"}, "missing is not a store of runs"),
-    ],
-)
-def test_missing_records_are_reported_and_nothing_is_written(tmp_path, monkeypatch, what, options, message):
-    monkeypatch.chdir(tmp_path)
-    stored.RunFolders.create("store")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "other.txt").write_text("[]")
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(RecordError, match=message) as raised:
-        write_report(*what, out="report.html", results=tmp_path / "none", **options)
-    assert "\n" not in str(raised.value)
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_an_unreadable_folder_is_reported(tmp_path):
-    with pytest.raises(RecordError, match=r"aaa: cannot be read \(File name too long\); check its name"):
-        gather(["a" * 300])
-    with tempfile.TemporaryDirectory() as above:  # tmp_path is closed to all other users
-        os.chmod(above, 0o755)
-        folder = Path(above) / "results"
-        stored.run_directory(folder / "small", stored.claim())
-        os.chmod(folder, 0)
-        other = os.geteuid() == 0  # whom permissions do not bind
-        os.seteuid(65534) if other else None
-        try:
-            for what, results in ((["theorem"], folder), ([], folder), ([str(folder)], tmp_path)):
-                with pytest.raises(RecordError, match=r"results.*: cannot be read \(Permission denied\)"):
-                    gather(what, results)
-        finally:
-            os.seteuid(0) if other else None
-            os.chmod(folder, 0o700)
-
-
-def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, monkeypatch):
-    folder = stored.run_directory(tmp_path / "run", stored.claim())
-    with pytest.raises(RecordError, match="is a folder; name a file in it"):
-        write_report(str(folder), out=tmp_path)
-    (tmp_path / "report.html").write_text("before")
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("mesascope.records._files.os.replace", fail)
-    with pytest.raises(RecordError, match=r"cannot write .*report.html: No space left"):
-        write_report(str(folder), out=tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == "before"
-    assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
 
 
 @pytest.mark.slow
