@@ -29,6 +29,7 @@ class CertifiedLossSpec(ProblemSpec):
 
     Attributes:
         mask: "off-diagonal" if all weights off the diagonals of the blocks are 0 and stay 0.
+        engine: to be left out: certificates compute the loss exactly.
     """
 
     mask: MaskName = None
@@ -58,6 +59,8 @@ class CertifiedModelSpec(ModelProblemSpec):
 
     Attributes:
         model: the model with its initial weights, those of the flow; no checkpoint, which a certificate does not hold.
+        engine: to be left out: certificates compute the loss exactly.
+        test_process: to be left out: a certificate is about one loss.
     """
 
     model: Annotated[ModelKind, *one_of("model")]
@@ -117,11 +120,7 @@ class _CertifySpec(Spec):
 
 
 class CertifySpec(_CertifySpec, StartSpec, CertifiedLossSpec):
-    """A proof about the critical point that gradient flow of one layer on sequences ends at.
-
-    Attributes:
-        digits: decimal places of the radius, 10 … 1000; default 40.
-    """
+    """A proof about the critical point that gradient flow of one layer on sequences ends at."""
 
     def certified(self, progress: Callable[[Progress], None] | None) -> "Certificate":
         """Follow the flow, polish its end, and prove what can be proved about it."""
@@ -140,11 +139,7 @@ class CertifySpec(_CertifySpec, StartSpec, CertifiedLossSpec):
 
 
 class CertifyModelSpec(_CertifySpec, CertifiedModelSpec):
-    """A proof about the critical point that gradient flow of one layer on regression prompts ends at.
-
-    Attributes:
-        digits: decimal places of the radius, 10 … 1000; default 40.
-    """
+    """A proof about the critical point that gradient flow of one layer on regression prompts ends at."""
 
     def certified(self, progress: Callable[[Progress], None] | None) -> "Certificate":
         """Follow the flow, polish its end, and prove what can be proved about it."""
