@@ -57,7 +57,7 @@ def test_every_step_says_what_python_says(story):
     step = f"{limit:.4g}"
     wait_for_text(result(story), f"one step of gradient descent with step {step}; theory says {step} ✓")
     ratio = f"{float(ms.theory.zheng2024.expected_ratio(process, limit)):.3g}"
-    wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} on average")
+    wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} times on average")
     assert story.get_by_role("heading", name=f"5 Why {ratio} of the truth?").is_visible()
     scrub = story.locator('[data-act="scrub"]')
     scrub.fill("1000")
@@ -67,6 +67,8 @@ def test_every_step_says_what_python_says(story):
     )
     scrub.fill("0")
     wait_for_text(story.locator('[data-fact="now"]'), "training time 0: ab = 0.1,")
+    # half of the mean square 1 of both entries of the next token, after contexts of 2 … 5 tokens
+    assert re.search(r"always answering 0: 4\b", story.locator(".story-curves").text_content())
     story.get_by_text("How do we know?").click()
     wait_for_text(story.locator('[data-step="result"]'), "identified: gradient-descent")
     for size, word in (("0.1", "too short"), ("2.35", "right"), ("4", "too long")):

@@ -136,14 +136,14 @@ def test_an_unfinished_training_refutes_no_theory(small):
 def test_the_share_of_the_truth_is_that_of_the_trained_layer(small):
     # at T = 6 the limit of training is 0.1811, and E x² = 1; for T → ∞ the share is 1/5
     assert why_title(small["facts"]) == "5 Why 0.181 of the truth?"
-    assert "0.181 on average" in why_sentence(small["facts"])
+    assert "0.181 times on average" in why_sentence(small["facts"])
     assert why_longer(small["facts"]).startswith("It then answers 1/5 of the truth")
     long = small["facts"] | {"trained_ratio": (0.1919, "0.1919")}
     assert why_title(long) == "5 Why about 1/5 of the truth?"
     assert why_title(long | {"ratio": (1.0, "1"), "trained_ratio": (1.0, "1")}) == "5 Why the whole truth?"
     right = small["facts"] | {"gap": (0.0, "0"), "trained_ratio": (0.8258, "0.8258")}
     assert "one step size is right for all" in why_sentence(right)
-    assert "as near to the whole truth" in why_longer(right)
+    assert "as near to the truth as you like" in why_longer(right)
     unknown = small["facts"] | {"gap": (None, "why"), "ratio": (None, "why"), "trained_ratio": (None, "why")}
     assert why_title(unknown) == STEPS["why"][0]
     assert why_sentence(unknown).startswith("Theory says nothing")

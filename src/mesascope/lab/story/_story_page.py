@@ -32,6 +32,7 @@ from ._pictures import histogram, model
 from ._pools import POOL, pool_answer, pool_data
 from ._presets import PRESETS, Preset, Question
 from ._words import (
+    CANDIDATES,
     INTRODUCTION,
     LAWS,
     QUESTION,
@@ -172,7 +173,9 @@ class StoryPage(SettingPage):
         self._sentence.props('data-fact="result" aria-live=polite')
         with self.status:
             self._identifying = Work(self.session, "identification")
-        with ui.expansion("How do we know? The candidates, and how far each is").classes("story-fold"):
+        with ui.expansion("How do we know? The algorithms compared, and how far each is").classes(
+            "story-fold"
+        ):
             self._table = ui.column().classes("w-full gap-1")
 
     def _why(self) -> None:
@@ -299,6 +302,7 @@ class StoryPage(SettingPage):
             return
         self._sentence.set_content(glossed(result_sentence(flow, answer)))
         with self._table:
+            _text(CANDIDATES)
             show_identification(answer)
 
     # Other settings

@@ -36,6 +36,10 @@ STEPS = {
     ),
 }
 """Title and text of every step; a text has at most three lines on a phone."""
+CANDIDATES = (
+    "Each row is an algorithm, fitted to the layer. Its distance is the share of the layer's answers that it misses, in mean "
+    "square: 0 is nothing, 1 everything."
+)
 LAWS = "Choose the [[law]] of the first token, [[x_1]]."
 WHICH_LAWS = "With long contexts it is right only where all entries of x₁ that are not 0 have one size: ±1 or one-hot tokens."
 """Equality in (E x⁴)² ≤ E x² E x⁶, for which the capability gap is 0 (zheng2024, Theorem 4.2)."""
@@ -106,7 +110,7 @@ def why_sentence(facts: Results) -> str:
     gap, share = facts["gap"], share_of_truth(facts)
     if gap[0] is None or share is None:
         return "Theory says nothing about the answers here; below is what was measured."
-    answers = f"It answers [[ab]]·x₁² of the truth, {share} on average."
+    answers = f"Its answer is [[ab]]·x₁² times the truth: {share} times on average."
     if gap[0] == 0:
         return f"{answers} All sizes are the same here: in long contexts one step size is right for all."
     return f"{answers} One step size serves all sizes of [[x_1]]; large ones rule the loss."
@@ -118,5 +122,5 @@ def why_longer(facts: Results) -> str:
     if gap[0] is None or share is None:
         return "Theory says nothing about longer sequences here."
     if gap[0] == 0:
-        return "It comes as near to the whole truth as one likes."
+        return "Its answers then come as near to the truth as you like."
     return f"It then answers {text} of the truth: the step is right for one size of [[x_1]] only, however long the context."

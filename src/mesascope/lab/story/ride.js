@@ -49,7 +49,7 @@ export default {
       this.drawPlane();
       this.curves = {
         ab: curve(this.$refs.ab[0], flow.times, flow.ab, "product ab", flow.limit, "theory"),
-        loss: curve(this.$refs.loss[0], flow.times, flow.loss, "loss"),
+        loss: curve(this.$refs.loss[0], flow.times, flow.loss, "loss", flow.surface[0], "always answering 0:"),
       };
       if (!this.dragged && !this.shown) this.share = still() ? 1 : 0;
       this.shown = this.ready = true;
@@ -184,10 +184,10 @@ function shade(height) {
   return [...LOW.map((low, k) => low + (HIGH_COLOUR[k] - low) * Math.min(1, height)), 255];
 }
 
-/** Draw one curve; return what moves its dot. */
-function curve(drawing, times, values, title, limit = null, limitName = "") {
+/** Draw one curve, and a line at a value to hold it against; return what moves its dot. */
+function curve(drawing, times, values, title, line, name) {
   drawing.replaceChildren();
-  const all = limit === null ? values : [...values, limit];
+  const all = line === null ? values : [...values, line];
   let low = Math.min(...all), high = Math.max(...all);
   if (high - low < 1e-12 * Math.max(1, Math.abs(high))) [low, high] = [low - 0.5, high + 0.5];
   const first = times[0], span = times[times.length - 1] - first || 1;
@@ -198,10 +198,10 @@ function curve(drawing, times, values, title, limit = null, limitName = "") {
     svg(drawing, "text", { x: LEFT - 5, y: y(value) + 4, class: "story-label", "text-anchor": "end" }, digits(value));
   svg(drawing, "text", { x: WIDE - RIGHT, y: HIGH - 8, class: "story-label", "text-anchor": "end" }, `training time ${digits(first + span)}`);
   svg(drawing, "text", { x: LEFT, y: HIGH - 8, class: "story-label" }, title);
-  if (limit !== null) {
-    svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: y(limit), y2: y(limit), class: "story-valley" });
-    const below = y(limit) < TOP + 12 ? 14 : -5;
-    svg(drawing, "text", { x: WIDE - RIGHT, y: y(limit) + below, class: "story-label", "text-anchor": "end" }, `${limitName} ${digits(limit, 4)}`);
+  if (line !== null) {
+    svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: y(line), y2: y(line), class: "story-valley" });
+    const below = y(line) < TOP + 12 ? 14 : -5;
+    svg(drawing, "text", { x: WIDE - RIGHT, y: y(line) + below, class: "story-label", "text-anchor": "end" }, `${name} ${digits(line, 4)}`);
   }
   svg(drawing, "path", { d: `M${times.map((time, k) => `${x(time).toFixed(1)} ${y(values[k]).toFixed(1)}`).join("L")}`, class: "story-curve" });
   const dot = svg(drawing, "circle", { r: 5, class: "story-dot" });
