@@ -22,6 +22,7 @@ from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
 from ._compute_claims import claims, rerun
+from ._compute_counterexample import broken, properties
 from ._compute_landscape import derivation, saddles
 from ._compute_models import given, learned, told, training
 from ._compute_pools import pools
@@ -390,5 +391,7 @@ JOBS: dict[str, Callable[..., Any]] = {
     "pools": pools,
     "saddles": saddles,
     "derivation": derivation,
+    "properties": properties,
+    "broken": broken,
 }
 """What a worker can compute, by name."""

@@ -8,6 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from ._behaviour_panel import BehaviourPanel
+from ._counterexample_panel import CounterexamplePanel
 from ._data_panel import DataPanel
 from ._form import setting_layout
 from ._form_panel import FormPanel
@@ -42,6 +43,7 @@ class ExpertPage(SettingPage):
             with ui.tab_panel("Data"):
                 self._data = DataPanel(self.session)
                 self.theory = self._data.facts
+                CounterexamplePanel(self.session)
             with ui.tab_panel("Training"):
                 self._training = TrainingPanel(self.session)
                 self._landscape = LandscapePanel(self.session)

@@ -21,7 +21,19 @@ from ._workers import Workers, quick_processes
 
 _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
-_SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims", "pools", "saddles", "derivation"}
+_SHARED = {
+    "facts",
+    "flow",
+    "laws",
+    "behaviour",
+    "identification",
+    "claims",
+    "pools",
+    "saddles",
+    "derivation",
+    "properties",
+    "broken",
+}
 
 
 Point = tuple[float, float]

@@ -82,7 +82,7 @@ def _slope(setting: Setting, witness: Witness) -> Fraction:
 
 def _steepest(setting: Setting, rng: np.random.Generator) -> Proposal:
     place = max(range(setting.loss.size), key=lambda n: abs(setting.gradient[n]))
-    return (Fraction(place),), -float(abs(setting.gradient[place])) / float(setting.limit_loss or 1)
+    return (Fraction(place),), 0.0 - float(abs(setting.gradient[place])) / float(setting.limit_loss or 1)
 
 
 PROPERTIES["limit-is-critical"] = Property(
