@@ -130,6 +130,25 @@ def test_a_hostile_file_of_weights_is_refused_in_one_line(folder, tmp_path, caps
     assert len(said.splitlines()) == 1 and re.search(message, said), said
 
 
+def test_the_name_of_a_method_is_text(folder, tmp_path, capsys):
+    file = tmp_path / "answers.json"
+    answers = {one: Answer(verdict="none") for one in Benchmark(folder).names}
+    for name, seen in (
+        ("[/nope]", "[/nope]"),
+        ("[link=x]y", "[link=x]y"),
+        ("\x1b[2J" + "c" * 1000, "\\x1b[2J"),
+    ):
+        given = Answers(method=name, benchmark=Benchmark(folder).id, answers=answers)
+        file.write_text(given.model_dump_json())
+        assert main(["benchmark", "score", str(folder), str(file)]) == 0
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown and "c" * 300 not in shown.replace("\n", "")
+        assert seen in shown
+    file.write_text(file.read_text().replace("{", '{"method": "twice", ', 1))
+    assert main(["benchmark", "score", str(folder), str(file)]) == 2
+    assert "method occurs twice" in capsys.readouterr().err
+
+
 def test_a_key_that_describes_no_model_of_its_data_is_refused(folder, tmp_path, entries):
     name = next(iter(entries(Benchmark(folder), learner="ridge")))
     key = json.loads((folder / "key.json").read_text())

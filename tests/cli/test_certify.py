@@ -92,6 +92,30 @@ def test_numbers_of_any_size_are_refused_with_their_line(run, certificate):
     assert run("certify", "--check", certificate).status == 0
 
 
+def test_plugins_that_a_certificate_names_are_not_executed(run, certificate, tmp_path):
+    trace = tmp_path / "executed"
+    (tmp_path / "theirs.py").write_text(f"open({str(trace)!r}, 'w').close()")
+    stated = json.loads(certificate.read_text())
+    stated["spec"]["plugins"] = [str(tmp_path / "theirs.py")]
+    certificate.write_text(json.dumps(stated))
+    assert run("certify", "--check", certificate).status == 0
+    stated["spec"]["law"] = {"kind": "their-law"}
+    certificate.write_text(json.dumps(stated))
+    refused = run("certify", "--check", certificate)
+    assert refused.status == 2 and "spec: law.kind: unknown kind 'their-law'" in refused.err
+    assert "not executed unless you give them: --plugin" in " ".join(refused.err.split())
+    assert not trace.exists()
+    assert run("certify", "--check", certificate, "--plugin", tmp_path / "theirs.py").status == 2
+    assert trace.exists()
+
+
+@pytest.mark.parametrize("horizon", [600, 2000])  # longer than a certificate holds, and than Python writes
+def test_numbers_of_thousands_of_digits_are_refused(run, spec, horizon):
+    many = {str(t): f"1/{10**9 + t}" for t in range(2, horizon)}
+    ended = run("certify", spec({**SPEC, "horizon": horizon, "weights": many}))
+    assert ended.status == 2 and "exact numbers have thousands of digits" in " ".join(ended.err.split())
+
+
 def test_a_name_that_occurs_twice_is_refused(run, certificate):
     text = certificate.read_text().replace("{\n", '{\n "theorem": "1/2",\n', 1)
     certificate.write_text(text)

@@ -20,6 +20,11 @@ def test_a_file_is_checked_without_the_search(run, tmp_path):
     assert run("counterexample", "--check", str(file), "--json").json["found"] == found["found"]
     file.write_text(json.dumps({**found["found"], "quantity": "-1"}))
     assert "found.json: quantity: it is -" in run("counterexample", "--check", str(file)).refusal
+    file.write_text(json.dumps({**found["found"], "statement": "All is well."}))
+    assert (
+        "found.json: statement: is not that of limit-is-critical"
+        in run("counterexample", "--check", str(file)).refusal
+    )
     file.write_text("{")
     assert "found.json: is not JSON" in run("counterexample", "--check", str(file)).refusal
     file.write_text("[]")

@@ -39,6 +39,8 @@ def test_products_symmetric_up_to_rounding_are_made_symmetric():
             "S must be positive definite, .*; add a small multiple of the identity",
         ),
         ([[1, 2], [2, 1]], ValueError, "S must be positive definite, but its smallest eigenvalue is -1"),
+        ([[1, 0], [0, 1.5e308]], ValueError, "S must be positive definite"),  # sums of such entries overflow
+        ([[1, 1.5e308], [-1.5e308, 1]], ValueError, "S must be symmetric"),
     ],
 )
 def test_invalid_covariances_are_refused(value, error, message):

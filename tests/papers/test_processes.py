@@ -24,11 +24,15 @@ def jobs(*ids):
     return [Job(claim, "small", "", None) for claim in claims(*ids)]
 
 
-def test_claims_of_one_module_stay_together_and_the_longest_group_begins():
-    groups = [[job.claim.id for job in group] for group in sharing(jobs(*CHOSEN))]
-    assert ["giannou2024/quadratic-convergence", "giannou2024/exact-law"] in groups and len(groups) == 3
-    seconds = [sum(map(_processes._seconds, group)) for group in sharing(jobs(*CHOSEN))]
-    assert seconds == sorted(seconds, reverse=True)
+def test_claims_of_one_module_stay_together_and_a_verdict_appears_soon():
+    found = sharing(jobs(*CHOSEN))
+    groups = [{job.claim.id for job in group} for group in found]
+    assert {"giannou2024/quadratic-convergence", "giannou2024/exact-law"} in groups and len(groups) == 3
+    longest, shortest, *others = [sum(map(_processes._seconds, group)) for group in found]
+    assert [longest, *others, shortest] == sorted([longest, *others, shortest], reverse=True)
+    for group in found:
+        assert group == sorted(group, key=_processes._seconds)
+    assert sharing([]) == []
 
 
 @pytest.mark.slow

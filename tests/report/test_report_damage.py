@@ -1,7 +1,9 @@
 """Reports of hostile, damaged and missing records, and outputs that cannot be written: nothing breaks a page or a file."""
 
+import json
 import os
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,10 @@ import stored_records as stored
 from mesascope.records import RecordError
 from mesascope.report import gather, write_report
 
-HOSTILE = "</script><script>alert(1)</script> ]]> <!-- \"quoted\" 'single' & &amp; <img src=x onerror=alert(1)> \u2028 \x00"
+HOSTILE = (
+    "</script><script>alert(1)</script> ]]> <!-- \"quoted\" 'single' & &amp; "
+    "<img src=x onerror=alert(1)> \x1b]0;a\x07 \u2028 \x00"
+)
 
 
 def test_texts_of_records_are_shown_and_never_run(tmp_path, report):
@@ -44,6 +49,18 @@ def test_texts_of_records_are_shown_and_never_run(tmp_path, report):
     assert "img" not in {tag for tag, _ in page.elements}
     names = [trace["name"] for one in page.data for trace in one["data"]]
     assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
+    assert not {character for character in page.text if unicodedata.category(character) == "Cc"} - {
+        "\n",
+        "\t",
+    }
+
+
+def test_numbers_of_a_certificate_may_leave_double_precision(tmp_path, report):
+    path = stored.certificate(tmp_path / "c.json")
+    changed = json.loads(path.read_text()) | {"radius": "9" * 400}
+    path.write_text(json.dumps(changed))
+    written, page = report(path)
+    assert written.certificates == 1 and "inf" in page.text
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A run whose algorithm is identified at every checkpoint: its checkpoints, and the specification."""
 
+import json
 from shutil import copytree
 
 import numpy as np
@@ -98,6 +99,48 @@ def test_a_run_with_one_checkpoint(tmp_path):
     parse_spec({**RUN, "checkpoints_per_decade": None, "steps": 2}, TrainSpec).run(tmp_path)
     with pytest.raises(SpecError, match="at least two checkpoints, got 1"):
         parse_spec({"run": str(tmp_path), **JUDGED}, AlongSpec).build().identify_along()
+
+
+def test_a_checkpoint_of_another_step_than_its_name_is_refused(folder, tmp_path):
+    copy = tmp_path / "run"
+    copytree(folder, copy)
+    (copy / "step-000000003.checkpoint").rename(copy / "step-000000060.checkpoint")
+    told = "step-000000060.checkpoint: was written after 3 steps, and its name says 60"
+    with pytest.raises(CheckpointError, match=told):
+        ms.Checkpoints(copy)[60]
+    with pytest.raises(CheckpointError, match=told):
+        ms.load_trained(copy)
+    with pytest.raises(CheckpointError, match=told):
+        parse_spec({**RUN, "steps": 60}, TrainSpec).run(copy)
+
+
+def test_a_run_whose_specification_was_changed_is_refused(folder, tmp_path):
+    copy = tmp_path / "run"
+    copytree(folder, copy)
+    changed = json.loads((copy / "spec.json").read_text())
+    changed["process"]["noise"] = 3.0
+    (copy / "spec.json").write_text(json.dumps(changed))
+    told = r"checkpoint of something else: process is .*noise=0\.3.* there and .*noise=3\.0.* here"
+    with pytest.raises(CheckpointError, match=told):
+        ms.load_trained(copy)
+    with pytest.raises(CheckpointError, match=told):
+        ms.Checkpoints(copy)[20]
+
+
+def test_plugins_that_a_run_names_are_not_executed(folder, tmp_path):
+    copy, trace = tmp_path / "run", tmp_path / "executed"
+    copytree(folder, copy)
+    (tmp_path / "theirs.py").write_text(f"open({str(trace)!r}, 'w').close()")
+    named = json.loads((copy / "spec.json").read_text()) | {"plugins": [str(tmp_path / "theirs.py")]}
+    (copy / "spec.json").write_text(json.dumps(named))
+    ms.load_trained(copy)
+    named["process"] = {"kind": "their-process"}
+    (copy / "spec.json").write_text(json.dumps(named))
+    with pytest.raises(
+        SpecError, match=r"process\.kind: unknown kind 'their-process'.*--plugin .*theirs\.py"
+    ):
+        ms.load_trained(copy)
+    assert not trace.exists()
 
 
 def test_files_of_other_names_are_no_checkpoints(folder, tmp_path):

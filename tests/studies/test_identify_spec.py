@@ -185,6 +185,12 @@ def test_given_fields_replace_those_of_the_run(folder):
     assert of_the_run(folder, examples=7).weights == "every"
 
 
+def test_a_horizon_makes_the_examples_of_the_run_void(folder):
+    sequences = {"process": {"kind": "diagonal-unitary", "law": "gaussian", "dim": 2}, "horizon": 6}
+    with pytest.raises(SpecError, match=r"was trained on .* does not read"):
+        of_the_run(folder, **sequences)
+
+
 def test_a_specification_of_a_run_is_read_again_from_anywhere(folder, tmp_path):
     written = of_the_run(folder).model_dump(mode="json")
     assert parse_spec(written, IdentifySpec, folder=tmp_path) == parse_spec(written, IdentifySpec)

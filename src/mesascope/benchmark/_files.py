@@ -12,7 +12,16 @@ from typing import Annotated, Literal, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from mesascope.records import PlainMapping, Provenance, parse_json, read_bytes, read_json_text, write_text
+from mesascope.records import (
+    PlainMapping,
+    Provenance,
+    RepeatedKeyError,
+    parse_json,
+    read_bytes,
+    read_json_text,
+    without_repetition,
+    write_text,
+)
 from mesascope.specs import SpecError, first_error, one_line, show
 
 from ._cases import Group, Truth
@@ -155,11 +164,13 @@ def read_json(path: Path, kind: type[_Read]) -> _Read:
         ValueError: there is no such file, it is no JSON, or does not have these fields.
     """
     try:
-        content = parse_json(read_json_text(path))
+        content = parse_json(read_json_text(path), object_pairs_hook=without_repetition)
     except OSError as error:
         raise ValueError(
             f"cannot read {path}: {error.strerror}; `mesascope benchmark write DIR` makes a benchmark"
         ) from error
+    except RepeatedKeyError as error:
+        raise ValueError(f"{path}: {error} occurs twice in one object; keep one of the two") from None
     except ValueError as error:
         raise ValueError(f"{path} is no JSON ({error}); get the file again") from error
     try:

@@ -11,6 +11,7 @@ from ._output import DONE, InputError, compute_in_64_bits, print_json, progress,
 if TYPE_CHECKING:
     from mesascope.benchmark import Score
 
+_MAX_NAME = 200  # letters of a method in a table
 Folder = Annotated[Positional[str], arg(metavar="DIR")]
 
 
@@ -123,8 +124,10 @@ class ScoreAnswers:
 def _print(scores: "list[Score]") -> None:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     from mesascope.benchmark import MARKS
+    from mesascope.specs import printable
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("method")
@@ -135,11 +138,11 @@ def _print(scores: "list[Score]") -> None:
         for group, counts in one.counts.items():
             if total := sum(counts.values()):
                 shares = [str(counts[mark]) for mark in MARKS] + [f"{100 * counts['right'] / total:.1f} %"]
-                table.add_row(one.method, f"{total} {group}", *shares)
+                table.add_row(Text(printable(one.method, _MAX_NAME)), f"{total} {group}", *shares)
     console = results()
     console.print(table)
     for one in scores:
-        console.print(f"\n{one.method}: {one.describe()}", markup=False)
+        console.print(f"\n{printable(one.method, _MAX_NAME)}: {one.describe()}", markup=False)
 
 
 PARTS: dict[str, type[Any]] = {"write": Write, "answer": AnswerModels, "score": ScoreAnswers}

@@ -52,9 +52,10 @@ def covariance_matrix(name: str, value: Any) -> np.ndarray:
         ValueError: an entry is not finite, or the matrix is not square, not symmetric or not positive definite.
     """
     given = square_matrix(name, value)
-    if abs(given - given.T).max() > _SYMMETRY * abs(given).max():
+    half = given / 2.0  # differences and sums of the largest numbers leave double precision
+    if abs(half - half.T).max() > _SYMMETRY * abs(half).max():
         raise ValueError(f"{name} must be symmetric; write (S + S.T) / 2 if it is meant to be")
-    matrix: np.ndarray = (given + given.T) / 2.0
+    matrix: np.ndarray = half + half.T
     eigenvalues = np.linalg.eigvalsh(matrix)
     if eigenvalues[0] <= len(matrix) * np.finfo(float).eps * eigenvalues[-1]:
         raise ValueError(

@@ -21,7 +21,7 @@ from ._parameters import Mask as Mask
 from ._parameters import mask_vector as mask_vector
 from ._parameters import real_vector as real_vector
 from ._rodas4 import Rodas4 as Rodas4
-from ._run_folder import checkpoint_files as checkpoint_files
+from ._run_folder import require_data_of_run as require_data_of_run
 from ._train import run_training as run_training
 from ._train import train as train
 from ._train_many import train_many as train_many

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,7 +12,13 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.objectives import Task
-from mesascope.records import CheckpointError, folder_lock, read_checkpoint, remove_leftovers
+from mesascope.records import (
+    CheckpointError,
+    checkpoint_files,
+    folder_lock,
+    read_checkpoint,
+    remove_leftovers,
+)
 
 from ._checkpoint import describe_tree, read_arrays, refuse_other_fields, write_model
 from ._optimizer import Optimizer
@@ -23,13 +28,6 @@ from ._training_settings import TrainingSettings
 from ._training_steps import TrainingState
 
 _DECISIVE = ("batch", "precision", "held_out", "record_every")  # settings
-_NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
-
-
-def checkpoint_files(folder: Path) -> dict[int, Path]:
-    """Return the checkpoints in the folder of a run by their number of steps, increasing."""
-    files = ((_NAME.fullmatch(path.name), path) for path in folder.glob("step-*.checkpoint"))
-    return dict(sorted((int(name[1]), path) for name, path in files if name))
 
 
 @dataclass(frozen=True)
@@ -121,6 +119,21 @@ class RunFolder:
             )
 
 
+def require_data_of_run(path: Path, process: Any, task: Task) -> None:
+    """Refuse a checkpoint that was trained on other data, such as one beside which another specification was put.
+
+    Raises:
+        CheckpointError: names what differs, with both values.
+    """
+    header, _ = read_checkpoint(path, "run")
+    wanted = _data_facts(process, task)
+    refuse_other_fields(path, {name: header["run"].get(name) for name in wanted}, wanted)
+
+
+def _data_facts(process: Any, task: Task) -> dict[str, str]:
+    return {"process": repr(process), "task": repr(task)}
+
+
 def _sizes(model: eqx.Module) -> list[float]:
     """Norm and sum of all weights: they distinguish two starts, and are close on machines that round differently."""
     vector = np.asarray(real_vector(model)[0], float)
@@ -132,8 +145,7 @@ def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -
     optimizer = settings.optimizer
     named = isinstance(optimizer, Optimizer)
     facts = {
-        "process": repr(process),
-        "task": repr(task),
+        **_data_facts(process, task),
         "optimizer": repr(optimizer) if named else "an optax transformation",
         "seed": str(seed),
         "average": str(settings.decay),

@@ -6,6 +6,7 @@ holds; the rest are the arrays, which only `dynamics` can read.
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +17,7 @@ from ._plain import parse_json
 from ._provenance import Provenance
 
 _FORMAT = "mesascope checkpoint 1"
+_NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 
 
 class CheckpointError(ValueError):
@@ -80,7 +82,8 @@ def read_checkpoint(path: str | Path, *needed: str) -> tuple[dict[str, Any], byt
         *needed: fields that the header must have.
 
     Raises:
-        CheckpointError: no such file, not a checkpoint, a truncated or damaged one, or one without a field that is needed.
+        CheckpointError: no such file, not a checkpoint, a truncated or damaged one, one without a field that is needed, or one
+            of another number of steps than its name says.
     """
     try:
         first, _, sealed = read_bytes(path).partition(b"\n")
@@ -98,7 +101,24 @@ def read_checkpoint(path: str | Path, *needed: str) -> tuple[dict[str, Any], byt
     if (len(sealed), hashlib.sha256(sealed).hexdigest()) != (seal["bytes"], seal["sha256"]):
         raise CheckpointError(f"{path}: is damaged, its content does not match its checksum; use another one")
     line, _, payload = sealed.partition(b"\n")
-    return _header(path, line, needed), payload
+    header, steps = _header(path, line, needed), steps_of(path)
+    if None not in (steps, header.get("step")) and steps != header["step"]:
+        raise CheckpointError(
+            f"{path}: was written after {header['step']} steps, and its name says {steps}; give it its name again"
+        )
+    return header, payload
+
+
+def steps_of(path: str | Path) -> int | None:
+    """The number of training steps in the name of a checkpoint of a run; None for other names."""
+    name = _NAME.fullmatch(Path(path).name)
+    return int(name[1]) if name else None
+
+
+def checkpoint_files(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints in the folder of a run by their number of steps, increasing."""
+    files = ((steps_of(path), path) for path in folder.glob("step-*.checkpoint"))
+    return dict(sorted((steps, path) for steps, path in files if steps is not None))
 
 
 def _seal(line: bytes) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from mesascope.records import (
     RecordError,
     RunDirectory,
     RunRow,
+    checkpoint_files,
     known_keys,
     open_store,
     parse_json,
@@ -163,8 +164,12 @@ def _identifications(folder: Path) -> list[Path]:
     return [folder / name for name in _IDENTIFICATIONS if (folder / name).is_file()]
 
 
-def _matching(pattern: str) -> Callable[[Path], Iterable[Path]]:
-    return lambda folder: [folder] if any(folder.glob(pattern)) else []
+def _stores(folder: Path) -> Iterable[Path]:
+    return [folder] if (folder / "store.json").exists() else []
+
+
+def _trainings(folder: Path) -> Iterable[Path]:
+    return [folder] if checkpoint_files(folder) else []
 
 
 _FILES: dict[str, Callable[[Gathering, Path], None]] = {
@@ -175,9 +180,9 @@ _FILES: dict[str, Callable[[Gathering, Path], None]] = {
 }
 """Format of a file → what adds its record."""
 _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any], object]], ...] = (
-    (_matching("store.json"), lambda found, folder: _add_store(found, folder)),
+    (_stores, lambda found, folder: _add_store(found, folder)),
     (run_directories, lambda found, run: found.claims.take_all(run)),
-    (_matching("step-*.checkpoint"), add_training),
+    (_trainings, add_training),
     (_identifications, lambda found, file: _IDENTIFICATIONS[file.name](found, file)),
 )
 """How to find folders of each format below a path, and how to add their records; the first format that is found counts."""

@@ -1,12 +1,12 @@
 """The folder of a training run: the header of its last checkpoint, and its curve of losses."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 from mesascope.records import (
     Provenance,
     RecordError,
+    checkpoint_files,
     parse_json,
     read_checkpoint,
     read_json_text,
@@ -14,8 +14,6 @@ from mesascope.records import (
 )
 
 from ._material import Gathering
-
-_NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 
 
 def add_training(found: Gathering, folder: Path) -> None:
@@ -25,9 +23,7 @@ def add_training(found: Gathering, folder: Path) -> None:
         CheckpointError: the checkpoint is damaged.
         RecordError: the specification is.
     """
-    last = max(
-        folder.glob("step-*.checkpoint"), key=lambda path: int((_NAME.fullmatch(path.name) or [0, 0])[1])
-    )
+    *_, last = checkpoint_files(folder).values()
     header, _ = read_checkpoint(last)
     header = {name: value for name, value in header.items() if value is not None}
     log, origin = header.get("log", {}), header.get("provenance")

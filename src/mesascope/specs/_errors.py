@@ -122,7 +122,7 @@ def _names(listed: str) -> list[str]:
 
 def unknown(what: str, given: object, known: Sequence[str]) -> str:
     """Return the message for an unknown name, with the most similar known name, or all of them."""
-    near = nearest(given, known)
+    near = nearest(given, known) if isinstance(given, str) else None
     fix = f"did you mean '{near}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
     return f"unknown {what} {show(given)}; {fix}"
 

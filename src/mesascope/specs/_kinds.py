@@ -313,8 +313,9 @@ def _read(
     known = known_kinds(*families)
     table = {"kind": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
+        named = f"{'an' if families[0][0] in 'aeiou' else 'a'} {families[0]}"
         raise SpecTypeError(
-            f"must be a {families[0]} or a table with its kind ({', '.join(known)}), got {show(value)}"
+            f"must be {named} or a table with its kind ({', '.join(known)}), got {show(value)}"
         )
     name = table.get("kind", default)
     if name is None:

@@ -2,11 +2,12 @@
 
 import abc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from mesascope.core import Progress
 from mesascope.models import ModelKind
@@ -16,7 +17,7 @@ from mesascope.specs import Spec, SpecError, error_path, integer, one_of
 from ._flow_settings import MaskName
 from ._model_problem import ModelProblem, ModelProblemSpec, names_any_model
 from ._problem import ProblemSpec, StartSpec
-from ._read import parse_spec
+from ._read import parse_recorded
 
 if TYPE_CHECKING:
     from mesascope.dynamics.certificates import Certificate, Proved, Question, SequenceQuestion
@@ -115,8 +116,9 @@ class _CertifySpec(Spec):
             NotProvedError: a test fails; nothing is proved then.
             ValueError: 64-bit mode is off.
         """
-        found = self.certified(progress)
-        return _record(found.question, found.centre, found.proved, self.loss_fields())
+        with _writable_numbers():
+            found = self.certified(progress)
+            return _record(found.question, found.centre, found.proved, self.loss_fields())
 
 
 class CertifySpec(_CertifySpec, StartSpec, CertifiedLossSpec):
@@ -167,6 +169,8 @@ def _loss_spec(data: Any) -> type[CertifiedLossSpec] | type[CertifiedModelSpec]:
 def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     """Prove everything that a certificate states again, from the loss alone, and return it.
 
+    Plugins that it names are not executed: their kinds must be known, e.g. by `mesascope certify --plugin`.
+
     Raises:
         RecordError: it is not a certificate, or one of its lines is not proved; the message names the line.
     """
@@ -175,22 +179,39 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     file = CertificateFile(path)
     record = file.record
     try:
-        spec = parse_spec(dict(record.spec), _loss_spec)
-        question = spec.question()
-    except SpecError as error:
+        with _writable_numbers():
+            question = parse_recorded(dict(record.spec), _loss_spec).question()
+    except ValueError as error:
         raise file.error(["spec"], str(error)) from None
     centre = _centre(file, question)
     radius = Fraction(record.radius)
     if not 0 <= radius < 1:
         raise file.error(["radius"], "must lie in 0 … 1")
     try:
-        proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
+        with _writable_numbers():
+            proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
+            again = _record(question, centre, proved, dict(record.spec))
+    except SpecError as error:
+        raise file.error(["spec"], str(error)) from None
     except NotProvedError as error:
         what = f"{error}; spec, weights and radius do not belong together"
         field = error.field or "radius"
         raise file.error(["weights", field] if field in record.weights else [field], what) from None
-    _compare(file, _record(question, centre, proved, dict(record.spec)))
+    _compare(file, again)
     return record
+
+
+@contextmanager
+def _writable_numbers() -> Iterator[None]:
+    """Refuse rational numbers that are longer than a certificate holds, or Python writes."""
+    try:
+        yield
+    except ValueError as error:
+        if not isinstance(error, ValidationError) and "integer string conversion" not in str(error):
+            raise
+        raise SpecError(
+            "its exact numbers have thousands of digits; give weights and moments with fewer digits, or a shorter horizon"
+        ) from None
 
 
 def _compare(file: CertificateFile, again: CertificateRecord) -> None:

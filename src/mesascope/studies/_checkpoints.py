@@ -31,7 +31,7 @@ class Checkpoints(Mapping[int, Any]):
     """
 
     def __init__(self, run: str | PathLike[str]) -> None:
-        from mesascope.dynamics import CheckpointError, checkpoint_files
+        from mesascope.records import CheckpointError, checkpoint_files
 
         self.path = Path(run)
         if not self.path.is_dir():
@@ -43,10 +43,11 @@ class Checkpoints(Mapping[int, Any]):
         self._start: Any = None
 
     def __getitem__(self, step: int) -> Any:
-        from mesascope.dynamics import load_model
+        from mesascope.dynamics import load_model, require_data_of_run
 
         if self._start is None:
             self._start = self.spec.build_model()
+        require_data_of_run(self._files[step], *self._data)
         return load_model(self._files[step], self._start)
 
     def __iter__(self) -> Iterator[int]:

@@ -191,7 +191,10 @@ class FlowEndSpec(GivenModel):
         if result.result == "interrupted":
             raise KeyboardInterrupt
         if not result.succeeded:
-            raise FailedFlowError(f"the flow ended with {result.result!r}: {result.message}")
+            raise FailedFlowError(
+                f"the flow to it ended with {result.result!r} at time {result.time:.6g}; give until, an earlier time, or find "
+                "its end with mesascope flow, which has more settings"
+            )
         w_kq, w_pv = (tuple(map(tuple, matrix)) for matrix in (result.w_kq, result.w_pv))
         return explicit_model(w_kq, w_pv, self.rho)
 
@@ -234,5 +237,11 @@ def with_data_of(run: TrainSpec, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _LENGTH = ("horizon", "examples", "weights")
-_REPLACES = {"process": ("law", "dim"), "task": _LENGTH, **dict.fromkeys(_LENGTH, ("task",))}
+_REPLACES = {
+    "process": ("law", "dim"),
+    "task": _LENGTH,
+    "horizon": ("examples", "task"),
+    "examples": ("horizon", "task"),
+    "weights": ("task",),
+}
 """Field → fields of the run that it makes void."""

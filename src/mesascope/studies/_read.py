@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from mesascope.records import is_too_deep
-from mesascope.specs import TOO_DEEP, Spec, error_path, first_error
+from mesascope.specs import TOO_DEEP, Spec, error_path, first_error, printable
 from mesascope.specs import SpecError as SpecError
 
 _Spec = TypeVar("_Spec", bound=Spec)
@@ -64,6 +64,38 @@ def parse_spec(data: Any, kind: Kind[_Spec], *, folder: str | os.PathLike[str] =
         raise first_error(error) from None
     except RecursionError:
         raise SpecError(TOO_DEEP) from None
+
+
+def parse_recorded(data: Any, kind: Kind[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
+    """Read a specification that was written beside results, which may come from others: its plugins are not executed.
+
+    Kinds that they declare are known if the user has given the plugins, by `--plugin` or in a specification.
+
+    Raises:
+        SpecError: as for `parse_spec`.
+    """
+    plugins = data.get("plugins") if isinstance(data, Mapping) else None
+    if not plugins:
+        return parse_spec(data, kind, folder=folder)
+    try:
+        return parse_spec(
+            {name: value for name, value in data.items() if name != "plugins"}, kind, folder=folder
+        )
+    except SpecError as error:
+        files = " ".join(f"--plugin {printable(str(one))}" for one in plugins)
+        advice = f"it was made with plugins, which are not executed unless you give them: {files}"
+        raise type(error)(f"{error.what}; {advice}", *error.path) from None
+
+
+def read_recorded(path: str | os.PathLike[str], kind: Kind[_Spec]) -> _Spec:
+    """Read the file of a specification that was written beside results; its plugins are not executed.
+
+    Raises:
+        SpecError: as for `read_spec`.
+    """
+    with error_path(file=str(path)):
+        data = parse_file(_content(path), Path(path).suffix.lower())
+        return parse_recorded(data, kind, folder=Path(path).parent)
 
 
 def _filled_in(data: Any, given: Mapping[str, Any]) -> Any:

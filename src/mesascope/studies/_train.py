@@ -20,7 +20,7 @@ from mesascope.specs import (
 
 from ._data import DataSpec
 from ._problem import require_moments
-from ._read import read_spec
+from ._read import read_recorded
 from ._train_result import TrainResult
 from ._training_run import SPEC_FILE, TrainingRun, TrainingRuns
 
@@ -156,13 +156,15 @@ def load_trained(checkpoint: str | PathLike[str]) -> Any:
 
     Raises:
         SpecError: there is no `spec.json` in its folder, or it builds no model.
-        CheckpointError: the checkpoint is missing, damaged, or of another architecture (names the field).
+        CheckpointError: the checkpoint is missing, damaged, or of another architecture or other data (names the field).
         ValueError: weights in float64 without 64-bit mode.
     """
-    from mesascope.dynamics import load_model
+    from mesascope.dynamics import load_model, require_data_of_run
 
     path = _checkpoint(Path(checkpoint))
-    return load_model(path, trained_spec(path).build_model())
+    spec = trained_spec(path)
+    require_data_of_run(path, *spec.build_data())
+    return load_model(path, spec.build_model())
 
 
 def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
@@ -177,11 +179,11 @@ def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
             "it as package.module:model",
             file=str(path),
         )
-    return read_spec(path, TrainSpec)
+    return read_recorded(path, TrainSpec)
 
 
 def _checkpoint(path: Path) -> Path:
-    from mesascope.dynamics import CheckpointError, checkpoint_files
+    from mesascope.records import CheckpointError, checkpoint_files
 
     found = next(reversed(checkpoint_files(path).values()), None) if path.is_dir() else path
     if found is None:

@@ -194,6 +194,10 @@ def check_counterexample(record: Mapping[str, Any]) -> Counterexample:
         raise first_error(error) from None
     if read.property not in PROPERTIES:
         raise SpecError(unknown("property", read.property, list(PROPERTIES)), "property")
+    if read.statement != PROPERTIES[read.property].statement:
+        raise SpecError(
+            f"is not that of {read.property}: {PROPERTIES[read.property].statement!r}", "statement"
+        )
     with error_path("spec"):
         read.spec.law.check_dim(read.spec.dim)
     found = Counterexample(

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 from fractions import Fraction
 from functools import partial
 from importlib.resources import files
@@ -24,6 +25,9 @@ from ._opening import opening
 from ._studies import axis_names, axis_values, outcome_columns, statuses
 from ._values import brief, columns, named, number
 
+# Records may hold any character; those that HTML does not allow are shown as the sign for a character that is unknown.
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\r"}
+
 
 def page(material: Material, title: str, created: str) -> str:
     """The report as one HTML document that loads nothing: scripts and styles are inside.
@@ -35,7 +39,7 @@ def page(material: Material, title: str, created: str) -> str:
     """
     scripts = [get_plotlyjs(), _file("page.js")] if any(material.figures) else []
     template = _environment().get_template("page.html")
-    return template.render(
+    rendered = template.render(
         **{"title": title, "created": created, "problems": material.problems},
         entries=[entry for entry in material.entries if entry.kind != "claim"],
         policy=_policy(scripts),
@@ -43,6 +47,7 @@ def page(material: Material, title: str, created: str) -> str:
         scripts=list(map(Markup, scripts)),
         **opening(material.of("claim")),
     )
+    return rendered.translate(_CONTROLS)
 
 
 def _environment() -> Environment:
@@ -70,7 +75,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Any] = {one.__name__: one for one in functions} | {
         "as_json": partial(json.dumps, indent=1, ensure_ascii=False),
-        "rational": lambda text: float(Fraction(text)),
+        "rational": _rational,
         "tex": lambda text: Markup(tex_to_html(text)),
     }
     tests: dict[str, Any] = {"nested": lambda value: isinstance(value, list | tuple | dict)}
@@ -80,6 +85,13 @@ def _environment() -> Environment:
     environment.globals.update(names)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
+
+
+def _rational(text: str) -> float:
+    try:
+        return float(Fraction(text))
+    except OverflowError:  # a certificate may hold any number; only its check says which are proved
+        return math.inf
 
 
 def _file(name: str) -> str:

@@ -11,7 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import PACKAGE, PlannedRun, RecordError, canonical_json, code_digest, identity
+from mesascope.records import (
+    PACKAGE,
+    PlannedRun,
+    RecordError,
+    canonical_json,
+    checkpoint_files,
+    code_digest,
+    identity,
+)
 from mesascope.specs import PLUGIN_MODULE, Component, Spec, known_kinds
 
 from .._identify import IdentifySpec
@@ -150,7 +158,7 @@ def _foreign_learners(spec: Spec) -> dict[str, list[str]]:
 def _checkpoint_files(path: Path) -> list[Path]:
     """The files that a trained model is loaded from: the checkpoint, the last one of a run, and its specification."""
     folder = path if path.is_dir() else path.parent
-    last = max(folder.glob("step-*.checkpoint"), default=path) if path.is_dir() else path
+    last = next(reversed(checkpoint_files(path).values()), path) if path.is_dir() else path
     return [file for file in (last, folder / "spec.json") if file.exists()]
 
 
