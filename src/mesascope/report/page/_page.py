@@ -39,15 +39,14 @@ def page(material: Material, title: str, created: str) -> str:
     """
     scripts = [get_plotlyjs(), _file("page.js")] if any(material.figures) else []
     template = _environment().get_template("page.html")
-    rendered = template.render(
+    return template.render(
         **{"title": title, "created": created, "problems": material.problems},
         entries=[entry for entry in material.entries if entry.kind != "claim"],
         policy=_policy(scripts),
         style=Markup(style_sheet() + _file("page.css")),
-        scripts=list(map(Markup, scripts)),
+        scripts=list(map(_Script, scripts)),
         **opening(material.of("claim")),
     )
-    return rendered.translate(_CONTROLS)
 
 
 def _environment() -> Environment:
@@ -58,6 +57,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_printable,
     )
     functions = (
         axis_names,
@@ -85,6 +85,16 @@ def _environment() -> Environment:
     environment.globals.update(names)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
+
+
+class _Script(Markup):
+    """A program of the page, which holds whatever characters its digest was computed of."""
+
+
+def _printable(value: Any) -> Any:
+    if not isinstance(value, str) or isinstance(value, _Script):
+        return value
+    return type(value)(str(value).translate(_CONTROLS))
 
 
 def _rational(text: str) -> float:
