@@ -107,6 +107,7 @@ def test_a_name_of_thousands_of_letters_is_refused_and_shortened(run, arguments)
     assert len(run(*arguments).refusal) < 2500
 
 
+@pytest.mark.slow
 def test_help_and_version_load_nothing_heavy():
     code = """
 import sys

@@ -193,6 +193,7 @@ PROMPTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_certificate_on_prompts_is_written_and_proved_again_without_the_flow(run, spec, tmp_path):
     path = tmp_path / "prompts.json"
     assert run("certify", spec(PROMPTS), "--out", path).status == 0

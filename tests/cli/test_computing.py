@@ -115,6 +115,7 @@ def test_overflow_is_a_failure_that_still_prints(run, spec):
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_flow_of_the_paper(run, spec):
     ended = run("flow", spec(FLOW, "flow.toml"), "--json")
     assert (ended.status, ended.err) == (0, "")

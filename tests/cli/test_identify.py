@@ -61,6 +61,7 @@ def test_one_object(run, spec):
     assert found["provenance"]["packages"]["jax"]
 
 
+@pytest.mark.slow
 def test_for_people(run, spec):
     ended = run("identify", spec(SPEC, "mine.json"))
     assert (ended.status, ended.err) == (0, "")

@@ -16,6 +16,7 @@ def filled(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_file_and_its_contents(filled, run):
     ended = run("report", "zheng2024", "huang2024", "grid", "--store", "runs", "--out", "r.html", "--json")
     assert ended.status == 0 and ended.err == ""  # for any verdicts: the report is done
@@ -35,6 +36,7 @@ def test_the_file_and_its_contents(filled, run):
     assert (filled / "r.html").stat().st_size > 1_000_000
 
 
+@pytest.mark.slow
 def test_all_results_and_the_folder_for_latex(filled, run):
     ended = run("report", "--out", "sub/r.html", "--latex", "tex")
     assert ended.status == 0

@@ -182,6 +182,7 @@ def test_a_damaged_record_of_the_package_hides_no_other(run, monkeypatch, tmp_pa
     assert all(outcomes.values())
 
 
+@pytest.mark.slow
 def test_the_whole_table_of_the_literature(run, tmp_path):
     """All claims, reused from the records of the package as if this very code had computed them."""
     found, there = {claim.id: claim for claim in claims()}, RunDirectory.create(tmp_path / "small")

@@ -112,6 +112,7 @@ def test_verify_and_reindex(run, store):
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
 
 
+@pytest.mark.slow
 def test_every_command_says_what_cannot_be_read(run, store, tmp_path):
     run("runs", "list", "--store", store.root)
     torn, other = (hashlib.sha256(text).hexdigest()[:32] for text in (b"0", b"1"))

@@ -58,6 +58,7 @@ def test_one_object(run, spec, tmp_path):
     assert len(weights(found["checkpoint"])) == 2
 
 
+@pytest.mark.slow
 def test_for_people(run, spec, tmp_path):
     folder = tmp_path / ("a folder with a long name " * 5)
     ended = run("train", spec(SPEC), "--out", folder)

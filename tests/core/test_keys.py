@@ -34,6 +34,7 @@ def test_streams_of_different_names_are_uncorrelated():
     assert abs(float(first @ second) / count) < 5 * count**-0.5
 
 
+@pytest.mark.slow
 def test_the_key_is_the_same_in_every_process_and_precision():
     # Python randomizes the hashes of strings per process; a key made from them would change.
     program = (

@@ -39,6 +39,7 @@ def _resident() -> int:
     return resource.getpagesize() * pages
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="returns memory through a function of glibc")
 def test_memory_of_cleared_programs_is_returned_to_the_system(tmp_path, monkeypatch):
     granted = tmp_path / "max_map_count"

@@ -61,6 +61,7 @@ def test_the_bar_shows_steps_rate_time_left_and_loss():
     assert "0.25 steps/s" in slow and "4:26:36 left" in slow
 
 
+@pytest.mark.slow
 def test_the_bar_follows_a_run_and_then_another():
     screen = io.StringIO()
     with ProgressBar(Console(file=screen, width=100, force_terminal=True)) as bar:

@@ -92,6 +92,7 @@ def test_the_masked_limit_is_proved_with_the_mask_and_no_critical_point_without(
         prove_exactly(free, point)
 
 
+@pytest.mark.slow
 def test_one_hot_tokens_are_not_isolated_but_exact():
     process, task = DiagonalUnitary(Sparse(2), 2), NextToken(8)
     certificate = certify(LinearAttention.diagonal(2, 0.1, 0.1), process, task)
@@ -166,6 +167,7 @@ def test_weights_that_nothing_depends_on_are_told_and_not_counted():
     assert len(statement(GAUSSIAN, prove_exactly(GAUSSIAN, [Fraction(0)] * 24))) == 5  # all weights matter
 
 
+@pytest.mark.slow
 def test_a_flat_landscape_is_followed_to_its_end():
     """In one dimension minima are not isolated, and an explicit solver creeps along them."""
     start = LinearAttention.gaussian(1, 0.1, key=jax.random.key(1))

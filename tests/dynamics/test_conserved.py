@@ -28,6 +28,7 @@ def _spans(quantities, models, expected):
     return rank(found, tol=1e-8) == both == rank(wanted, tol=1e-8) == len(quantities)
 
 
+@pytest.mark.slow
 def test_merged_weights_conserve_the_difference_of_norms():
     model = LinearAttention.gaussian(2, 0.3, key=jax.random.key(0))
     quantities = conserved_quantities(model, PROCESS, TASK)
@@ -101,6 +102,7 @@ def test_one_hot_tokens_conserve_by_coordinate_on_the_diagonal():
     assert _spans(quantities, models, expected)
 
 
+@pytest.mark.slow
 def test_a_mask_that_holds_one_matrix_leaves_nothing():
     only_kq = LinearAttention(np.ones((4, 4)), np.zeros((2, 4)))
     assert len(conserved_quantities(LinearAttention.diagonal(2, 0.1, 0.3), PROCESS, TASK, mask=only_kq)) == 0

@@ -74,6 +74,7 @@ def test_floating_point_agrees_that_the_start_is_below_the_limit():
     assert losses[0] - losses[1] == pytest.approx(float(found.quantity), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_gap_of_assumption_4_1_is_found():
     found = ms.counterexample("limit-is-critical", laws=["independent"], dims=[2], horizons=[4]).found
     samples = found.setting.law.samples.table.ravel()

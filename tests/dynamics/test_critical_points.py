@@ -58,6 +58,7 @@ def test_newton_is_quadratic():
     assert slopes[-1] > 1.8, point.residuals  # the first steps are not yet in the region of order 2
 
 
+@pytest.mark.slow
 def test_polishing_arrives_at_the_closed_form():
     point = critical_point(_disturbed(_minimum(), 0.02), PROCESS, TASK)
     products = np.asarray(point.model.products())
@@ -145,6 +146,7 @@ def test_the_origin_is_a_saddle_with_known_rates(law):
     np.testing.assert_allclose((directions**2).sum((1, 2)), 0.5, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_flow_leaves_the_origin_at_the_rate_said():
     rate = stability(LinearAttention.diagonal(2, 0.0, 0.0), PROCESS, TASK).escape_rates[0]
     flow = gradient_flow(LinearAttention.diagonal(2, 1e-6, 1e-6), PROCESS, TASK, until=5 / rate)

@@ -15,6 +15,7 @@ def _products(run):
     return np.asarray(run.trajectory.w_kq)[:, 5, 0] * np.asarray(run.trajectory.w_pv)[:, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_paper_setting_gives_the_known_numbers():
     run = descend(START, PROCESS, TASK, learning_rate=1e-4, steps=8)
     products = _products(run)

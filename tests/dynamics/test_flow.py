@@ -170,6 +170,7 @@ def test_stiff_starts_come_to_rest_although_the_solver_is_explicit():
     assert flow.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("until", "tightened"), [(2.0, False), ("steady-state", True)])
 def test_tolerances_are_tightened_on_the_way_to_rest_only(monkeypatch, until, tightened):
     """The gradient of this flow rises before it falls: not every segment brings it down."""
@@ -335,6 +336,7 @@ def test_a_model_of_another_dimension_is_refused():
         gradient_flow(LinearAttention.diagonal(3, 0.1, 0.1), PROCESS, TASK)
 
 
+@pytest.mark.slow
 def test_real_vector_round_trip_and_gradient_direction():
     rng = np.random.default_rng(0)
     model = LinearAttention(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)), rng.normal(size=(2, 4)))

@@ -33,6 +33,7 @@ def test_each_ends_where_it_ends_alone():
     assert len({flow.stats["steps"] for flow in flows}) == 3
 
 
+@pytest.mark.slow
 def test_one_that_diverges_says_so_by_itself():
     starts = [STARTS[0], ms.LinearAttention.diagonal(2, 1e120, 1e120), STARTS[2]]
     flows = together(starts)

@@ -63,6 +63,7 @@ def test_the_steps_are_those_of_diffeqsolve(solver):
     )
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_first_step_to_a_steady_state():
     flow, (_, points, slopes) = followed(diffrax.Tsit5(), end=np.inf, steady=1e-2)
     steep = [float(steepness(Weights, *map(jnp.asarray, one))) for one in zip(slopes, points, strict=True)]

@@ -31,6 +31,7 @@ def test_diagonals_are_invariant_under_even_laws(law):
             assert kind(2, blocks).check_invariant(_process(law), TASK) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_full_one_token_leaves_the_diagonal_but_not_the_exchangeable_manifold():
     """zheng2024, Proposition 4.2."""
     with pytest.raises(ValueError, match=r"not invariant, the gradient moves w_kq\[[23], [01]\]"):
@@ -92,6 +93,7 @@ def test_the_full_one_limit_of_five_coordinates():
     assert np.all(rest == 0)
 
 
+@pytest.mark.slow
 def test_the_metric_is_that_of_the_weights():
     """Directions that are neither orthogonal nor of equal length give the same flow."""
     process = _process(Gaussian(1.0))

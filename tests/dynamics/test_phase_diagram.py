@@ -57,6 +57,7 @@ def test_ends_and_times_are_those_of_single_flows(gaussian):
         assert fallen == pytest.approx(0.99, abs=1e-6)  # rtol is 1e-6, and 0.01 of the way is left
 
 
+@pytest.mark.slow
 def test_several_critical_points_are_reached_from_gaussian_starts(gaussian):
     assert set(gaussian.name.values) == {"diagonal + +", "diagonal + −"}
     for scale in gaussian.scale.values:
@@ -101,6 +102,7 @@ def test_weights_of_zero_are_a_critical_point_of_their_own():
     assert data.time_to_reach.values[0, 0] == 0
 
 
+@pytest.mark.slow
 def test_the_data_set_is_labelled_and_survives_a_file(diagonal, tmp_path):
     assert dict(diagonal.sizes) == {"a": 3, "horizon": 2, "weight": 24, "point": 1}
     assert diagonal.time.attrs["units"] == "flow time" and diagonal.attrs["seed"] == 0
@@ -284,6 +286,7 @@ def test_make_must_be_a_function():
         phase_diagram(TASK, AXES)
 
 
+@pytest.mark.slow
 def test_rows_that_other_code_computed_are_not_used(tmp_path, monkeypatch):
     axes = {"a": [0.3], "horizon": [6]}
     phase_diagram(diagonal_starts, axes, folder=tmp_path)

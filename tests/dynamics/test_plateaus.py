@@ -71,6 +71,7 @@ def test_products_of_three_are_learned_one_after_the_other(found):
     assert [one.enters for one in found.points[1:]] == [one.leaves for one in found.points[:-1]]
 
 
+@pytest.mark.slow
 def test_they_leave_saddles_when_the_cubic_terms_say(found):
     for one, speed in zip(found.points[:-1], (1, 0.2), strict=True):
         assert one.predicted == pytest.approx(one.leaves, rel=0.02)  # what the start, of 0.02, leaves out

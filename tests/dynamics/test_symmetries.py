@@ -59,6 +59,7 @@ def test_all_linear_symmetries_are_found(name):
     assert found.separation[0] < 1e-12 < 1e-5 < found.separation[1]
 
 
+@pytest.mark.slow
 def test_heads_mix():
     model, expected = CASES["heads"]
     assert len(symmetries(model, DiagonalUnitary(Gaussian(1.0), 1), TASK).generators) == expected

@@ -30,6 +30,7 @@ def _values(model):
     return np.concatenate([np.ravel(model.w_kq), np.ravel(model.w_pv)])
 
 
+@pytest.mark.slow
 def test_a_diverging_run_keeps_the_last_finite_weights(tmp_path):
     run = train(START, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, checkpoint_every=1, **SMALL)
     assert run.result is Outcome.DIVERGED and "learning rate" in run.result.message
@@ -161,6 +162,7 @@ def test_samples_that_are_too_large_on_the_way_are_refused():
         train(START, process, NextToken(3), batch=8192)
 
 
+@pytest.mark.slow
 def test_the_smallest_run():
     run = train(START, PROCESS, NextToken(3), steps=1, batch=1, held_out=2)
     assert run.result is Outcome.FINISHED and run.checkpoint is None and run.average is None
@@ -168,6 +170,7 @@ def test_the_smallest_run():
     assert not np.array_equal(_values(run.model), _values(START).astype(np.float32))
 
 
+@pytest.mark.slow
 def test_numpy_numbers_are_numbers(tmp_path):
     settings = {name: np.int64(value) for name, value in {**SMALL, "steps": 2, "seed": 1}.items()}
     run = train(START, PROCESS, TASK, average=np.float64(0.5), checkpoint=tmp_path, **settings)

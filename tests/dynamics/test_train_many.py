@@ -76,6 +76,7 @@ def test_every_run_is_the_one_alone_in_the_order_of_the_seeds(run_all):
         _assert_close(run, _alone(seed))
 
 
+@pytest.mark.slow
 @both_ways
 def test_a_run_that_diverges_leaves_the_others_alone(run_all):
     good, bad, other = run_all(_bad_start)

@@ -64,6 +64,7 @@ def test_float32_has_the_same_bits_in_32_bit_mode_and_float64_is_refused_there(t
     assert dtype == "float64"
 
 
+@pytest.mark.slow
 def test_float64_keeps_64_bits_and_starts_like_float32():
     wide, narrow = (train(START, PROCESS, TASK, precision=p, **SETTINGS) for p in ("float64", "float32"))
     assert wide.model.w_kq.dtype == wide.average.w_kq.dtype == np.float64

@@ -55,6 +55,7 @@ def test_a_step_descends_the_mean_loss_of_its_batch(case, pieces, monkeypatch):
     np.testing.assert_allclose(run.losses, [loss], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_step_draws_another_batch():
     optimizer = optax.sgd(1e-30)  # the weights stay: losses differ by their samples only
     run = train(REAL, PROCESS, TASK, optimizer=optimizer, steps=6, record_every=1, **WIDE)
@@ -159,6 +160,7 @@ def test_arrays_of_a_process_share_compiled_code(traces):
     assert float(far.loss.value) > 2 * float(near.loss.value)  # and both see the point
 
 
+@pytest.mark.slow
 def test_the_seed_decides_the_samples_and_nothing_else_does():
     optimizer = Optimizer("adam", 0.01)
     one, again, other = (

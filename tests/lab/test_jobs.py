@@ -89,6 +89,7 @@ def unresponsive():
     return Job("descent", {"spec": SPEC, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
 
 
+@pytest.mark.slow
 def test_a_flow_that_was_dropped_on_its_way_is_no_result(worker, path):
     # a flow that is to stop keeps what it has, which must not pass for where training goes
     job = long_flow()

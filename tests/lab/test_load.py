@@ -259,6 +259,7 @@ def test_other_sites_and_users_get_no_page_and_no_socket(lab, headers, status):
     assert refused.value.status == status
 
 
+@pytest.mark.slow
 def test_the_token_opens_page_and_socket_and_no_site_may_frame_the_page(lab):
     pytest.importorskip("aiohttp")
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())

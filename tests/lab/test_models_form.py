@@ -141,6 +141,7 @@ def test_fields_that_the_page_does_not_use_are_refused(name):
         read_training({**FIRST, name: [1, 2]})
 
 
+@pytest.mark.slow
 def test_losses_are_reported_while_they_come():
     told = []
     result = _compute_models.training(read_training(STEP), lambda text, *point: told.append((text, *point)))

@@ -122,6 +122,7 @@ def test_a_job_that_ends_its_process_is_reported(pool, how):
     assert done(pool, "echo", text=how) == how
 
 
+@pytest.mark.slow
 def test_a_forked_process_answers_nothing(pool):
     messages = []
     assert pool.submit(Job("fork", {}, messages.append)).future.result(WAIT) == "one"

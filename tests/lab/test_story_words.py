@@ -123,6 +123,7 @@ def test_the_result_is_said_with_its_step_and_what_theory_says(small):
     assert result_sentence(unknown, None).endswith("Theory names no limit here.")
 
 
+@pytest.mark.slow
 def test_an_unfinished_training_refutes_no_theory(small):
     stopped = small["flow"] | {"succeeded": False}
     said = result_sentence(stopped, small["identification"])

@@ -240,6 +240,7 @@ def test_on_orthogonal_examples_preconditioning_and_curvature_have_no_effect():
     equal(ConjugateGradients(1), LEAST_SQUARES, data, lengths=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [0, 1, 300])
 def test_the_lasso_of_many_problems_is_that_of_each(batch):
     rng = np.random.default_rng(0)
@@ -267,6 +268,7 @@ def test_the_lasso_of_few_examples_meets_its_conditions(penalty):
     assert np.quantile(off, 0.99) < 1e-12 and off.max() < 1e-4  # a few end short of rounding
 
 
+@pytest.mark.slow
 def test_the_lasso_on_orthogonal_examples_shortens_every_weight():
     x, y, queries = (array[0] for array in orthogonal())
     weights = y.T @ x.conj() / N
@@ -359,6 +361,7 @@ def test_derivatives_exist_for_equal_eigenvalues():
         np.testing.assert_allclose(slope, (run(step) - run(-step)) / (2 * step), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_newtons_start_has_a_derivative_only_if_the_largest_eigenvalue_is_simple():
     x, y, queries = draw(float, examples=P)
     x = np.broadcast_to(np.eye(P), x.shape)

@@ -59,6 +59,7 @@ def test_linear_attention_on_the_diagonal_is_one_step_with_step_size_ab(tokens):
     close(predictions(GradientDescent(0.15), *sequence_examples(tokens))[:, 1:], model.predictions(tokens))
 
 
+@pytest.mark.slow
 def test_blocks_of_full_matrices_are_a_preconditioner_and_a_map_of_outputs(tokens):
     rng = np.random.default_rng(0)
     inner, outer = rng.normal(size=(2, DIM, DIM))
@@ -113,6 +114,7 @@ def test_linear_attention_with_a_gain_is_one_step_on_a_mean():
     close(predictions(GradientDescent(0.1 * SIZE), *prompt_examples(x, y))[:, -1, 0], model(x, y[:, :-1]))
 
 
+@pytest.mark.slow
 def test_unit_keys_of_delta_net_are_normalized_for_every_offset():
     x, y = LinearRegression(DIM).sample(named_key(0), SIZE, 4)
     model = prompt_memory_solver(DIM, {"kind": "delta-net", "rate": 0.4}, keys="unit", key=named_key(0))

@@ -111,6 +111,7 @@ def test_leading_axes_are_optional_batch_axes():
     assert_close(layer(streams.tolist()), expected)
 
 
+@pytest.mark.slow
 def test_a_stack_adds_its_layers_one_by_one():
     rng = np.random.default_rng(4)
     layers = [
@@ -133,6 +134,7 @@ def test_a_stack_adds_its_layers_one_by_one():
         assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["real", "complex"])
 def test_one_layer_on_paired_tokens_is_linear_attention(kind):
     rng = np.random.default_rng(5)
@@ -145,6 +147,7 @@ def test_one_layer_on_paired_tokens_is_linear_attention(kind):
     assert_close(model(tokens), reduced(tokens))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [LinearAttentionStack, lambda layers: Stack(map(Residual, layers))])
 def test_a_looped_layer_is_a_stack_of_copies(wrap):
     rng = np.random.default_rng(6)
@@ -163,6 +166,7 @@ def test_a_looped_layer_is_a_stack_of_copies(wrap):
     assert_close(slope, expected)
 
 
+@pytest.mark.slow
 def test_gradients_equal_differences():
     rng = np.random.default_rng(7)
     layers = [
@@ -189,6 +193,7 @@ def test_gradients_equal_differences():
         assert float(jnp.sum(slope * direction)) == pytest.approx(difference, rel=1e-7, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_jit_and_vmap_change_nothing(compilations):
     rng = np.random.default_rng(8)
     stack = LinearAttentionStack([LinearSelfAttention.gaussian(3, 2, 0.5, key=jax.random.key(2))] * 2)
@@ -217,6 +222,7 @@ def test_precision_is_that_of_weights_and_stream():
     assert layer(stream.astype(np.float32)).dtype == single(stream).dtype == jnp.float64
 
 
+@pytest.mark.slow
 def test_gaussian_weights_have_their_scale():
     merged = LinearSelfAttention.gaussian(20, 3, 0.1, key=jax.random.key(3), output_width=10, context="all")
     assert (merged.w_kq.shape, merged.w_pv.shape, merged.context) == ((3, 20, 20), (3, 10, 20), "all")

@@ -88,6 +88,7 @@ def test_stacks_and_random_layers():
     np.testing.assert_allclose(outputs[1], second, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regularization", [1.0, 100.0, 1e4])
 def test_single_precision_gradients(regularization):
     """Keys of a noiseless process do not span the space: the hard case for the recursion."""

@@ -102,6 +102,7 @@ def test_predictions_equal_the_definition(form, normalizer, weights_kind, tokens
         )
 
 
+@pytest.mark.slow
 @given(st.integers(1, 4), st.integers(2, 9), st.integers(0, 2**32 - 1))
 @settings(max_examples=12)  # every shape compiles anew
 def test_predictions_equal_the_definition_for_any_shape(dim, horizon, seed):
@@ -165,6 +166,7 @@ def test_future_tokens_do_not_change_predictions(form):
         assert (np.asarray(model.predictions(changed))[:, t - 2] != predictions[:, t - 2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a, b", [(0.1, 0.3), (-2.0, 1.5)])
 def test_diagonal_weights_are_one_gradient_step(a, b):
     rng = np.random.default_rng(0)
@@ -192,6 +194,7 @@ def test_products_read_the_diagonals_that_the_gradient_step_uses():
     np.testing.assert_array_equal(LinearAttention(w_kq, w_pv).products(), expected)
 
 
+@pytest.mark.slow
 def test_gaussian_weights_have_the_given_scale():
     models = [
         LinearAttention.gaussian(20, 0.3, key=jax.random.key(0)),

@@ -90,6 +90,7 @@ def assert_close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEQUENCE)
 def test_predictions_depend_on_previous_tokens_only(name, compilations):
     _, kind, out = SEQUENCE[name]
@@ -201,6 +202,7 @@ def test_complex_attention_is_real_attention_on_pairs():
     assert_close(real_model.predictions(tokens), model.predictions(tokens))
 
 
+@pytest.mark.slow
 def test_loops_are_chosen_at_call_time():
     layer = linear_transformer(2, 1, 1, 0.4, key=KEY).network
     looped = SequenceModel(PairedTokens(2), Looped(layer, 2), FirstBlock(2))

@@ -77,6 +77,7 @@ def test_softmax_attention_is_finite_for_large_scores():
     assert_close(outputs, best)
 
 
+@pytest.mark.slow
 def test_softmax_gradients_equal_differences():
     rng = np.random.default_rng(2)
     layer = Residual(PreNorm(attention(rng)))
@@ -119,6 +120,7 @@ def test_layer_norm_is_the_definition():
     np.testing.assert_array_equal(LayerNorm(gain, bias)(np.ones((1, 2, 3))), np.tile(bias, (1, 2, 1)))
 
 
+@pytest.mark.slow
 def test_residual_and_norm_around_a_layer():
     rng = np.random.default_rng(5)
     norm, inner, stream = LayerNorm(rng.normal(size=3)), attention(rng), rng.normal(size=(2, 5, 3))
@@ -132,6 +134,7 @@ def test_residual_and_norm_around_a_layer():
     )
 
 
+@pytest.mark.slow
 def test_a_stack_applies_its_layers_in_turn():
     rng = np.random.default_rng(6)
     layers = [Residual(attention(rng)), MLP.gaussian((3, 4, 2), key=jax.random.key(1)), LayerNorm.unit(2)]

@@ -93,6 +93,7 @@ def test_jit_and_vmap_change_nothing(form):
     np.testing.assert_allclose(both[1], 2**degree * expected, rtol=1e-12, atol=2**degree * same["atol"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MODELS)
 def test_gradients_equal_differences(form):
     model, sequences = MODELS[form](), tokens(5, batch=2)
@@ -131,6 +132,7 @@ def test_complex_gradients_are_conjugates_of_ascent():
             assert slope == pytest.approx(difference, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MODELS)
 def test_a_second_call_compiles_nothing(form, compilations):
     model = MODELS[form]()

@@ -39,6 +39,7 @@ class Counting(eqx.Module):
         ]  # the first prediction is after two symbols
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROCESSES)
 def test_probabilities_sum_to_one_and_are_shares_of_samples(name):
     process = PROCESSES[name]
@@ -85,6 +86,7 @@ def test_a_pool_of_chains_is_the_mean_over_its_tasks():
         assert found == pytest.approx(np.mean(each), rel=1e-13)
 
 
+@pytest.mark.slow
 def test_batches_change_nothing(monkeypatch):
     process = PROCESSES["chains"]
     model, losses = transformer(process), []

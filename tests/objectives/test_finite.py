@@ -23,6 +23,7 @@ def by_definition(model):
     return total / 13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LAYER, SOFTMAX], ids=["linear", "softmax"])
 @pytest.mark.parametrize("batch", [4, 13, 500])
 def test_it_is_the_mean_over_all_prompts(monkeypatch, model, batch):
@@ -39,6 +40,7 @@ def test_it_is_the_loss_by_default():
     assert float(ms.population_loss(LAYER, SET, TASK)) == float(exact)
 
 
+@pytest.mark.slow
 def test_sampling_from_the_set_agrees():
     exact = float(ms.Enumeration().objective(SET, TASK)(LAYER))
     sampled = ms.MonteCarlo(samples=4000).objective(SET, TASK)(LAYER)

@@ -100,6 +100,7 @@ def test_dirichlet_parameters_beyond_single_precision_are_refused(alpha):
         MarkovTree.chain(5, 4, alpha)
 
 
+@pytest.mark.slow
 def test_the_smallest_dirichlet_parameter_still_draws_every_symbol():
     with jax.enable_x64(False):
         symbols = MarkovTree.chain(5, 4, 1e-30).sample(named_key(1), 6, 2000)

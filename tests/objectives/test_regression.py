@@ -144,6 +144,7 @@ def test_in_weights_labels_are_noise_for_examples_and_known_for_the_query(contex
     assert exact(one, process, FewShot(2)) == pytest.approx(float(shares @ error**2) / 2, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_in_weights_prompts_are_the_mean_over_samples():
     process, task, one = PROCESSES["in weights"], FewShot(3), model(2, 2, "all", "t")
     sampled = population_loss(one, process, task, MonteCarlo(60_000, seed=1, batch=20_000))
@@ -232,6 +233,7 @@ def test_factored_weights_are_their_products():
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 2])
 def test_keys_and_queries_of_low_rank_are_the_mean_over_samples(rank):
     process, task = PROCESSES["noisy"], FewShot(3)

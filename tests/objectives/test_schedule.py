@@ -35,6 +35,7 @@ def test_equal_weights(horizon, normalizer, power):
     np.testing.assert_allclose(features, expected, rtol=RTOL)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_weights_and_normalizers(data):
     horizon = data.draw(st.integers(3, 40))

@@ -103,6 +103,7 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"torn", None])
 def test_a_damaged_checkpoint_is_reported_and_the_training_starts_again(tmp_path, monkeypatch, damage):
     settings = replace(SETTINGS, steps=40)

@@ -93,6 +93,7 @@ def test_a_torch_module_of_symbols_gets_integers_and_parts_keep_their_modes():
     assert module.training and module.table.training and not module.frozen.training
 
 
+@pytest.mark.slow
 def test_a_torch_module_answers_in_its_precision_and_keeps_its_mode(sequences, one_step):
     torch = pytest.importorskip("torch")
 

@@ -68,6 +68,7 @@ def test_strategies_are_found_with_their_hyperparameters(found):
     assert float(found.strategies[2].learner.penalty) == pytest.approx(0.3, rel=0.01)
 
 
+@pytest.mark.slow
 def test_weights_are_the_shares_of_the_planted_mixture(found):
     """The odd part is 1e-3 beside predictions of about 0.3 to 1: it moves weights by less than 1e-2."""
     for place, step in enumerate(STEPS[1:], start=1):

@@ -51,6 +51,7 @@ def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     assert 0.1 < float(fitters(None)["ridge"].fit(torn).learner.penalty) < 10
 
 
+@pytest.mark.slow
 def test_a_model_that_predicts_zero_can_be_fitted(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
     assert fitters(None)["gradient-descent"].fit([silent]).cost < 1

@@ -156,6 +156,7 @@ def test_a_learner_is_its_special_case_and_never_loses_to_it(name, evidence):
     assert isinstance(better.learner, fitter.kind)
 
 
+@pytest.mark.slow
 def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidence):
     """Least squares is the limit of many steps: all large numbers of steps fit it."""
     problems = evidence.problems
@@ -252,6 +253,7 @@ def test_a_divergence_is_said_and_bounded(evidence):
     assert re.search("^least-squares +> 4 ", str(answer), re.M)
 
 
+@pytest.mark.slow
 def test_out_of_distribution_is_asked_whatever_the_verdict():
     def model(x, y):
         if x.shape[1] > 9:

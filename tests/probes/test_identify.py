@@ -319,6 +319,7 @@ def test_a_model_that_is_not_a_learner_is_not_identified():
     assert answer.reading is None
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_same_every_time_and_prints_a_table():
     model = as_model(learners.Ridge(0.7))
     names = ("ridge", "zero")

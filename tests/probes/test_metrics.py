@@ -25,6 +25,7 @@ def _pair(problems):
     return f, 0.8 * f + 0.1 * rng.normal(size=f.shape)
 
 
+@pytest.mark.slow
 def test_distance_equals_its_definition(prompts):
     f, g = _pair(prompts)
     found = prediction_distance(f, g, prompts)

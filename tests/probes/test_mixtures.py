@@ -87,6 +87,7 @@ def test_it_is_kept_in_the_record(pair, tmp_path):
     assert ms.plot(pair) is not None
 
 
+@pytest.mark.slow
 def test_one_learner_is_preferred_where_it_explains(monkeypatch):
     monkeypatch.setattr("mesascope.probes._inquiry.explaining_mixtures", lambda *_: pytest.fail("not needed"))
     answer = asked(planted([Ridge(0.3)], [1.0], 0.02), learners=["average", "ridge"])
@@ -185,6 +186,7 @@ def test_the_learner_that_predicts_0_takes_part():
     assert found.condition == 1
 
 
+@pytest.mark.slow
 def test_weights_beyond_0_and_1_make_no_mixture():
     def weights(n):
         return (1.5, -0.5) if n > 3 else (0.2, 0.8)

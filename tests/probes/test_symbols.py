@@ -119,6 +119,7 @@ def test_a_transformer_of_symbols_answers_with_its_probabilities():
     np.testing.assert_allclose(found[:, 1:].sum(-1), 1, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_logits_are_refused():
     with pytest.raises(ValueError, match=r"probabilities of the next one.* apply softmax to logits"):
         identify(lambda contexts: np.log(bayes(1.0)(contexts)), PROCESS, TASK, tasks=200)

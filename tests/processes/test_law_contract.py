@@ -168,6 +168,7 @@ def test_samples_have_the_moments(name, seed):
     assert zeros.mean() == pytest.approx(expected, abs=6 * zeros.std(ddof=1) / count**0.5 + 1e-12)
 
 
+@pytest.mark.slow
 @every_law
 def test_sampling_under_jit(name):
     law, key = LAWS[name](), named_key(0, "jit", name)

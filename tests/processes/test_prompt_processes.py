@@ -82,6 +82,7 @@ def test_label_noise_has_its_moments(noise, second, fourth):
     judge(residuals**2 / (freedom * (freedom + 2)), fourth)
 
 
+@pytest.mark.slow
 def test_sparse_weights_have_the_given_number_of_coordinates():
     weights, residuals = least_squares(*sample(LinearRegression(3, sparsity=2), 8))
     assert residuals.max() < 1e-20
@@ -100,6 +101,7 @@ def test_random_covariances_are_shared_within_a_prompt_only():
     judge(x[:, 0, 0] ** 2 * x[:, 1, 1] ** 2, second**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [TwoLayerReLU(4), RandomFeatures(500)], ids=["two-layer", "features"])
 def test_nonlinear_labels_have_their_kernel(target):
     x, y = sample(NonlinearRegression(3, target), 1)

@@ -27,6 +27,7 @@ def test_its_prompts_are_drawn_again_and_again():
     assert all(abs(count - 100) < 4 * (500 * 0.2 * 0.8) ** 0.5 for count in counts)  # 4 standard deviations
 
 
+@pytest.mark.slow
 def test_the_set_comes_from_the_process_and_its_seed():
     x, y = SET.table(4)
     with jax.enable_x64(True):

@@ -84,6 +84,7 @@ def test_equal_figures_are_equal_files_also_from_another_process_at_another_time
     assert re.search(rb"/(CreationDate|ModDate)", here[0]) is None
 
 
+@pytest.mark.slow
 def test_the_callers_settings_neither_leak_in_nor_change(tmp_path):
     import matplotlib
 

@@ -69,6 +69,7 @@ def test_a_name_of_the_legend_hides_its_traces_and_shows_them_again(read):
     assert not seen.errors
 
 
+@pytest.mark.slow
 def test_anchors_lead_to_their_claims(read):
     page, _, _ = read
     page.get_by_role("link", name="zheng2024").first.click()

@@ -187,6 +187,7 @@ def test_fields_reach_the_parts(prompts_with):
     assert np.std(second.w_kq) > 10 * np.std(first.w_kq)  # 50 times as large
 
 
+@pytest.mark.slow
 def test_norm_and_residual_connections(train_with):
     layers = [
         {"kind": "linear-attention", "residual": False},

@@ -179,6 +179,7 @@ def test_the_minimum_is_critical_and_has_the_loss_of_the_exact_engine(covariance
     )
 
 
+@pytest.mark.slow
 def test_numbers_of_examples_are_averaged_with_their_weights():
     """The layer divides by the number of examples, so that its features are those of every number."""
     pool, task = TaskPool(process(3, 0.5), tasks=4), FewShot(4, {0: 1, 2: 3, 4: 0.5})

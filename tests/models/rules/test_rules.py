@@ -180,6 +180,7 @@ def test_rules_are_layers_that_were_there_before():
     np.testing.assert_allclose(solved(stream), MesaLayer(**factors)(stream), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["examples", "all"])
 @pytest.mark.parametrize("rule", ["titans", "mesa-net", "ttt-linear"])
 def test_every_query_reads_the_memory_of_the_visible_tokens(rule, context):
@@ -234,6 +235,7 @@ def test_the_last_token_and_gradients(name):
     np.testing.assert_allclose((loss(steps[0]) - loss(steps[1])) / 2e-5, slope, rtol=1e-4, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", known_kinds("rule"))
 def test_single_precision_stays_finite_and_right_for_thousands_of_tokens(name):
     stream = draw(np.random.default_rng(6), 4096, 3)

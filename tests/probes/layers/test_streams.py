@@ -63,6 +63,7 @@ def _answer(model, problems, n):
     return eqx.filter_jit(model)(x[:, : n + 1], y[:, :n])[:, None]
 
 
+@pytest.mark.slow
 def test_streams_are_those_of_the_embedding_and_of_the_network(sequences):
     model = _models()["linear"][0]
     embedded = model.embedding(sequences.sample)

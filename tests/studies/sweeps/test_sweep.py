@@ -100,6 +100,7 @@ def test_a_path_is_stored_with_its_losses(study_with, tmp_path):
     np.testing.assert_allclose(path.loss[-1], outcome["loss"], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_descents_are_flows_with_a_method(study_with, tmp_path):
     base = {**study_with()["base"], "method": "descent", "lr": 0.001, "steps": 50}
     (run,) = sweep(study_of(study_with(base=base)), tmp_path / "s").ids
