@@ -16,6 +16,7 @@ def certificate(run, spec, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_one_object(run, spec):
     found = run("certify", spec({**SPEC, "digits": 30}), "--json").json
     assert found["proved"] is True and found["reason"] is None
@@ -109,6 +110,7 @@ def test_plugins_that_a_certificate_names_are_not_executed(run, certificate, tmp
     assert trace.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [600, 2000])  # longer than a certificate holds, and than Python writes
 def test_numbers_of_thousands_of_digits_are_refused(run, spec, horizon):
     many = {str(t): f"1/{10**9 + t}" for t in range(2, horizon)}

@@ -118,6 +118,7 @@ def test_finished_claims_are_reused(run, invented, tmp_path):
     assert "s; again: asked for)" in again.err
 
 
+@pytest.mark.slow
 def test_outcomes_against_an_earlier_run(run, invented, tmp_path):
     command = ("reproduce", "invented/true", "invented/false", "--out")
     assert run(*command, tmp_path / "then").status == 1

@@ -13,6 +13,7 @@ def tokens():
     return DiagonalUnitary(Gaussian(), 3).sample(named_key(0), 5, 2)
 
 
+@pytest.mark.slow
 def test_rows_are_the_token_and_its_predecessor(tokens):
     embedded = embed(tokens)
     assert embedded.shape == (2, 5, 6)

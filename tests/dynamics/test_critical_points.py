@@ -171,6 +171,7 @@ def test_curvatures_along_the_diagonal_manifold_are_the_closed_form():
     assert at.convergence_rate == pytest.approx(float(closed), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_one_hot_tokens_have_a_degenerate_minimum():
     """At a_j b_j = 1 the change δk₁₁ ∝ −δp₁ leaves the prediction as it is to first order, but no symmetry does."""
     at = stability(LinearAttention.diagonal(2, 1.0, 1.0), DiagonalUnitary(Sparse(1.0), 2), TASK)

@@ -101,6 +101,7 @@ def test_plateaus_print_and_draw_themselves(found):
     assert panel.traces[-1].x == tuple(one.predicted for one in found.points[:-1])
 
 
+@pytest.mark.slow
 def test_a_flow_that_ends_on_its_way_may_visit_none():
     model, task = ms.LinearAttention.diagonal(1, 0.3, 0.4), ms.NextToken(4)
     flow = ms.gradient_flow(model, ms.DiagonalUnitary(ms.Gaussian(), 1), task, until=0.5)
@@ -118,6 +119,7 @@ def test_what_is_no_flow_and_what_shows_none_is_refused(found):
         ms.plateaus(short)
 
 
+@pytest.mark.slow
 def test_where_explicit_steps_do_not_come_to_rest_an_implicit_solver_goes_on():
     """y' = −y³ needs the time 10⁷, 10¹¹ explicit steps beside a rate of 10⁴."""
     model, engine = Weights(jnp.ones(2)), Given(lambda w: 5e3 * w[0] ** 2 + w[1] ** 4 / 4)

@@ -42,6 +42,7 @@ def _gradient(model):
     return len(vector), jax.jit(jax.grad(lambda v: objective(rebuild(v)).value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["merged", "factored", "complex"])
 def test_all_linear_symmetries_are_found(name):
     """Counted among all n × n matrices, not only among those that scale entries and mix rows, columns and heads."""
@@ -98,6 +99,7 @@ def test_found_whatever_the_scale_of_the_data():
         assert len(symmetries(model, DiagonalUnitary(Gaussian(scale), 2), TASK).generators) == 1
 
 
+@pytest.mark.slow
 def test_a_mask_leaves_scalings_of_what_moves():
     model = LinearAttention.diagonal(2, 0.1, 0.2)
     found = symmetries(model, DiagonalUnitary(Gaussian(1.0), 2), TASK, mask="off-diagonal")

@@ -72,6 +72,7 @@ def _explodes(optimizer, **settings):
     return start, train(start, PROCESS, TASK, optimizer=optimizer, **{**SMALL, **settings})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluate_every", [None, 1])
 def test_a_run_does_not_finish_with_an_infinite_loss(evaluate_every):
     """The first step leaves finite weights at which nothing finite can be said of the held-out samples."""

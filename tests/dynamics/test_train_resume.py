@@ -164,6 +164,7 @@ def slow_clock(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_checkpoints_by_time_are_replaced_and_change_no_bit(whole, tmp_path, slow_clock):
     run = _train(tmp_path)
     _assert_same(run, whole)
@@ -278,6 +279,7 @@ def test_less_steps_than_were_taken_are_refused(kept):
     assert _files(kept) == before
 
 
+@pytest.mark.slow
 def test_another_end_of_a_schedule_is_refused(tmp_path):
     _train(tmp_path, steps=6, optimizer=Optimizer("adam", 0.01, "cosine"))
     with pytest.raises(CheckpointError, match=r"schedule, which ends with the run, is 6 steps"):

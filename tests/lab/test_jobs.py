@@ -98,6 +98,7 @@ def test_a_flow_that_was_dropped_on_its_way_is_no_result(worker, path):
         worker.submit(job).future.result(WAIT)
 
 
+@pytest.mark.slow
 def test_with_a_step_that_grows_theory_is_silent_about_endless_contexts(worker):
     facts = done(worker, "facts", spec=read_setting({**SETTING, "rho": "1"}))
     assert facts["limit"][0] is not None

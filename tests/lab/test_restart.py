@@ -53,6 +53,7 @@ def test_bad_arguments_are_reported_in_one_line(tmp_path, arguments, message):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_reported(tmp_path):
     import socket
 

@@ -99,6 +99,7 @@ def test_errors_of_pools_are_losses_of_the_exact_engine(pools):
     assert pools["zero"] == pytest.approx(1.25)
 
 
+@pytest.mark.slow
 def test_three_tasks_are_memorized_and_many_are_learned_from(pools):
     right, why = pool_answer(pools)
     assert (POOL.options[right], "memorized" in why) == ("no", True)

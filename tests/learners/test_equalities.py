@@ -253,6 +253,7 @@ def test_the_lasso_of_many_problems_is_that_of_each(batch):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [1e-3, 0.01])
 def test_the_lasso_of_few_examples_meets_its_conditions(penalty):
     rng = np.random.default_rng(1)

@@ -258,6 +258,7 @@ def test_long_contexts_leave_the_one_task_that_made_them():
     np.testing.assert_allclose(by_position(MemorizingSymbols(pool), sequence)[-1], pool[2], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_is_kept():
     x, y, queries = sequence_examples(np.eye(S, dtype=np.float32)[sequences()])
     for learner in (MemorizingSymbols(np.array(CHAINS) / 8), MemorizingSymbols(np.array(URNS) / 8)):

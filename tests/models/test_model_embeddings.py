@@ -119,6 +119,7 @@ def test_random_embeddings():
         assert abs(float(jnp.mean(drawn**2)) / variance - 1) < 5 * np.sqrt(2 / drawn.size)
 
 
+@pytest.mark.slow
 def test_readouts():
     stream, weights, bias = RNG.normal(size=(2, 4, 5)), RNG.normal(size=(6, 5)), RNG.normal(size=6)
     first, minus, plus = FirstBlock(2), LastEntry(), LastEntry(1)

@@ -115,6 +115,7 @@ def test_predictions_equal_the_definition_for_any_shape(dim, horizon, seed):
     np.testing.assert_allclose(model(tokens), expected[-1], rtol=RTOL, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("dim", [1, 3])
 def test_reduced_weights_and_the_paper_form_give_the_same_predictions(dim, kind):
@@ -147,6 +148,7 @@ def test_reduced_weights_and_the_paper_form_give_the_same_predictions(dim, kind)
     )  # the blocks of both embeddings stand in one order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_future_tokens_do_not_change_predictions(form):
     rng = np.random.default_rng(1)

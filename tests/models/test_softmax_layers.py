@@ -109,6 +109,7 @@ def test_mlp_is_the_definition(activation):
     assert_close(apply(layer, streams), [[mlp_definition(layer, token) for token in z] for z in streams])
 
 
+@pytest.mark.slow
 def test_layer_norm_is_the_definition():
     rng = np.random.default_rng(4)
     gain, bias, streams = rng.normal(size=3), rng.normal(size=3), rng.normal(size=(2, 4, 3))

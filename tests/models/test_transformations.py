@@ -76,6 +76,7 @@ def test_the_count_of_operations_detects_quadratic_work():
     assert counted[1][0] / counted[0][0] > 3.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MODELS)
 def test_jit_and_vmap_change_nothing(form):
     model, sequences = MODELS[form](), tokens(6)

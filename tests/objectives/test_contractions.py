@@ -56,6 +56,7 @@ def test_they_add_up_to_the_loss(law, dim, horizon, normalizer, moments):
     assert float(exact) == pytest.approx(float(listed), rel=1e-12)  # rounding of the quadrature
 
 
+@pytest.mark.slow
 def test_how_they_are_written():
     found = contractions(ms.DiagonalUnitary(ms.Gaussian(1), 3), ms.NextToken(9))
     texts = {one.text for one in found}

@@ -125,6 +125,7 @@ def test_one_step_is_one_layer_of_linear_attention(process):
     assert exact(one, process, task) == pytest.approx(exact(other, process, task), rel=1e-13)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_finite_differences():
     process, task, one = LinearRegression(2, None, SIGMA, noise=0.5), FewShot(4), steps(2, 3)
     arrays, rest = jax.tree.flatten(one)

@@ -78,6 +78,7 @@ def test_the_computation_is_the_same(name):
     assert programs[0] == programs[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
     [

@@ -48,6 +48,7 @@ def test_sequences_and_prompts_are_distinguished():
         population_loss(prompt_linear_transformer(2, 1, key=KEY), process, NextToken(4), ENGINE)
 
 
+@pytest.mark.slow
 def test_another_vocabulary_is_refused():
     process = MarkovTree.chain(5, 4, 1.0)
     with pytest.raises(ValueError, match="gives 3 logits, but MarkovTree draws 4 symbols"):
@@ -66,6 +67,7 @@ def test_symbols_that_the_embedding_does_not_know_are_refused():
             population_loss(wrong, MarkovTree.chain(5, 4, 1.0), NextToken(6), ENGINE)
 
 
+@pytest.mark.slow
 def test_positions_for_the_shortest_task_are_enough():
     model = prompt_transformer(2, 4, 1, 1, examples=1, key=KEY)
     assert population_loss(model, LinearRegression(2), FewShot(1), ENGINE).value > 0

@@ -256,6 +256,7 @@ def test_flows_end_at_the_preconditioner_of_ahn2023():
     np.testing.assert_allclose(step, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "pool"])
 def test_gradients_are_those_of_finite_differences(name):
     process, task = PROCESSES[name], FewShot(3)

@@ -209,6 +209,7 @@ def test_coordinates_without_weights_add_their_own_loss(law):
     assert grown == pytest.approx(loss(law, w_kq, w_pv, dim=small) + rest, rel=RTOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [Gaussian(0.7), Constant(1.5)], ids=lambda x: x.describe())
 def test_equal_laws_in_two_forms_have_equal_losses(law):
     """The exchangeable and the coordinate-by-coordinate plan give the same loss."""

@@ -80,6 +80,7 @@ def test_caches_contain_no_tracers_after_a_traced_use():
         assert not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(prepared))
 
 
+@pytest.mark.slow
 @every_setting
 def test_jit_and_vmap_change_nothing(law, engine):
     value = loss(law, engine)

@@ -133,6 +133,7 @@ def test_weights_of_strategies_that_predict_the_same_are_not_determined():
     assert not found.followed.determined.any()
 
 
+@pytest.mark.slow
 def test_checkpoints_may_be_a_mapping_a_list_or_a_function(found):
     steps = STEPS[-2:]
     models = [planted(step) for step in steps]

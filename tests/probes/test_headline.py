@@ -165,6 +165,7 @@ def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidenc
     assert fitted.or_more and fitted.learner.steps < 12
 
 
+@pytest.mark.slow
 def test_more_steps_than_an_exact_number_are_told(evidence):
     problems = evidence.problems
     dim = problems.x.shape[-1]
@@ -270,6 +271,7 @@ def test_out_of_distribution_is_asked_whatever_the_verdict():
     assert alone.beyond == ()
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_model_that_was_identified():
     scale = [1.0]
     few = {"tasks": 100, "learners": ("zero", "constant"), "search": False}

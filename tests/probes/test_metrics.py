@@ -55,6 +55,7 @@ def test_cosine_depends_on_direction_only(prompts):
     assert cosine(f, g, prompts).pooled.value == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_complex_cosines_are_those_of_pairs_of_reals(complex_sequences):
     f, g = _pair(complex_sequences)
     pairs = [np.concatenate([a.real, a.imag], -1) for a in (f, g)]

@@ -93,6 +93,7 @@ def test_shapes_types_and_finite_values(name, batch):
             assert array.dtype == (jnp.complex128 if process.data == "complex tokens" else jnp.float64)
 
 
+@pytest.mark.slow
 @every_process
 def test_samples_depend_on_the_key_and_on_nothing_else(name):
     process = PROCESSES[name]()

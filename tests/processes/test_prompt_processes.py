@@ -68,6 +68,7 @@ def test_by_default_inputs_are_samples_of_the_law():
     np.testing.assert_array_equal(x, np.broadcast_to([1.0, 2.0, 3.0], x.shape))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "second", "fourth"),
     [(0.5, 0.25, 0.0625), (NoiseRange(2), 4 / 3, 16 / 5)],
@@ -119,6 +120,7 @@ def test_nonlinear_labels_have_their_kernel(target):
     judge(y[:, 0] * y[:, 1] - kernel, 0)
 
 
+@pytest.mark.slow
 def test_features_are_the_same_in_all_prompts():
     target = RandomFeatures(4, seed=1)
     x, y = sample(NonlinearRegression(3, target, Uniform(1)), 39, batch=2000)

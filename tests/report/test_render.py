@@ -100,6 +100,7 @@ def overlaps(box, frame):
     return box.x0 < frame.x1 and frame.x0 < box.x1 and box.y0 < frame.y1 and frame.y0 < box.y1
 
 
+@pytest.mark.slow
 def test_a_legend_takes_a_free_corner():
     falling = laid_out(figure(panel(Line(x=X, y=1 / X, label="falling"))))
     rising = laid_out(figure(panel(Line(x=X, y=-1 / X, label="rising"))))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mesascope.core import Progress
 from mesascope.specs import Spec, show
 
-from ._read import read_spec
+from ._read import read_recorded
 from ._train_result import TrainManyResult, TrainResult
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
             f"{path.parent}: holds checkpoints of a run not started from a specification; choose another folder (--out)"
         )
     before, now = (
-        one.model_dump(mode="json", exclude=set(_CHANGEABLE)) for one in (read_spec(path, type(spec)), spec)
+        one.model_dump(mode="json", exclude={*_CHANGEABLE, "plugins"})
+        for one in (read_recorded(path, type(spec)), spec)
     )
     differs = difference(before, now)
     if differs:

@@ -168,6 +168,7 @@ def test_attention_whose_weights_sum_to_one():
     np.testing.assert_allclose(layer(stream), wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_rules_are_layers_that_were_there_before():
     rng = np.random.default_rng(2)
     stream = draw(rng, 2, 12, 3)
@@ -260,6 +261,7 @@ def in_both_precisions(layer, stream):
     return np.asarray(layer(stream)), single
 
 
+@pytest.mark.slow
 def test_mesa_states_of_half_precision_stay_finite():
     """What was reported of mesa layers in half precision: small gates, long contexts and a weak penalty."""
     layer = of_kind("mesa-net")

@@ -75,6 +75,7 @@ def test_random_attention_is_near_one_over_t(sequences):
     assert found.score.value == found.heads.value.max()
 
 
+@pytest.mark.slow
 def test_weights_equal_those_of_the_layer(sequences):
     """Tokens of 7 entries are linearly independent, so that the output of one head determines its attention."""
     layer = _random(1)

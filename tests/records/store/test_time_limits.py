@@ -172,6 +172,7 @@ def test_waiting_too_long_for_a_writer_or_a_statement_is_reported(
         connection.execute(text("SELECT pg_sleep(5)"))
 
 
+@pytest.mark.slow
 def test_who_holds_the_index_and_hangs_is_given_up_by_the_server(
     store, folders, postgresql, made, monkeypatch
 ):

@@ -123,6 +123,26 @@ def test_a_run_of_other_code_is_refused(planned, monkeypatch, study_with):
     assert (result.done, result.reused) == (1, 0) and result.ids != (run,)
 
 
+def test_plugins_that_only_a_plan_names_are_not_executed(planned, tmp_path):
+    folders, run = planned
+    trace, theirs = tmp_path / "executed", tmp_path / "theirs.py"
+    theirs.write_text(f"open({str(trace)!r}, 'w').close()")
+    plan = folders.planned(run)
+    other = RunFolders.create(tmp_path / "store of others")
+    other.plan(plan.model_copy(update={"spec": {**plan.spec, "plugins": [str(theirs)]}}))
+    with pytest.raises(
+        RecordError,
+        match=r"planned with plugins that the study does not name: .*theirs\.py; remove its folder",
+    ):
+        execute(other.root, run)
+    assert not trace.exists() and other.status(run) == "planned"
+    with pytest.raises(
+        RecordError, match="planned with other"
+    ):  # the study names it: it is read, and means another run
+        execute(other.root, run, Request(plugins=frozenset([str(theirs)])))
+    assert trace.exists()
+
+
 def test_ctrl_c_records_nothing(planned, monkeypatch):
     folders, run = planned
 

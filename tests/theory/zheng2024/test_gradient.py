@@ -171,6 +171,7 @@ def test_masked_full_one_limit_is_critical_only_under_the_mask():
     assert abs(g_kq[dim:, :dim][off_diagonal]).min() > 0.1
 
 
+@pytest.mark.slow
 def test_wordings_of_assumption_41_that_are_not_enough():
     # Mean-zero skewed coordinates: every moment with a coordinate to the first power vanishes, the κ agree,
     law, dim = NOT_DIAGONAL["skewed, mean 0"]

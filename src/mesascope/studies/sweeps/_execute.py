@@ -5,7 +5,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,7 +21,7 @@ from mesascope.records import (
     RunRecord,
     provenance,
 )
-from mesascope.specs import Spec, SpecError, one_line, plugin_error
+from mesascope.specs import Spec, SpecError, one_line, plugin_error, printable
 
 from .._identify import IdentifySpec
 from .._identify_models import FunctionSpec
@@ -75,6 +75,7 @@ class Request(NamedTuple):
             where there are fewer flows, the last one is solved several times.
         time_limit: seconds after which a run is ended, and recorded as failed; None for no limit.
         stopped: whether Ctrl-C was pressed: exceptions that are raised afterwards say nothing about the run.
+        plugins: those of the study. A plan in the store may come from others, and has no others executed.
     """
 
     search: tuple[str, ...] = ()
@@ -83,6 +84,7 @@ class Request(NamedTuple):
     batch: int = 1
     time_limit: float | None = None
     stopped: Callable[[], bool] = _never
+    plugins: frozenset[str] = frozenset()
 
 
 _DEFAULTS = Request()
@@ -180,7 +182,7 @@ def forget_programs_sometimes() -> None:
 
 
 def _compute(folders: RunFolders, planned: PlannedRun, request: Request) -> End:
-    spec = read_planned(planned)
+    spec = read_planned(planned, request.plugins)
     folder = folders.folder(planned.id)
     try:
         watch = Stopwatch(begin_attempt(folder, request.driver, request.in_driver))
@@ -287,12 +289,19 @@ def _provenance() -> Provenance:
     return provenance()
 
 
-def read_planned(planned: PlannedRun) -> Spec:
-    """The specification of a planned run.
+def read_planned(planned: PlannedRun, plugins: Collection[str]) -> Spec:
+    """The specification of a planned run, whose plugins are among those of the study.
 
     Raises:
         OtherCodeError: it means something else here.
     """
+    named = planned.spec.get("plugins")
+    others = set(map(str, named)) - set(plugins) if isinstance(named, list) else set()
+    if others:
+        raise OtherCodeError(
+            f"run {planned.id} was planned with plugins that the study does not name: {printable(', '.join(sorted(others)))}; "
+            "remove its folder, or choose another store"
+        )
     try:
         spec = parse_spec(planned.spec, SPECS[planned.kind])
         again = planned_run(planned.kind, spec)

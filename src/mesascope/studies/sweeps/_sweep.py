@@ -121,13 +121,15 @@ def sweep(
         show(Progress(through, total, "runs", stage=stage))
 
     programs: dict[str, str] = {}
+    plugins: set[str] = set()
 
-    def find_program(run: str, point: Spec) -> None:
+    def look_at(run: str, point: Spec) -> None:
+        plugins.update(map(str, getattr(point, "plugins", ())))
         program = program_of(point) if batch > 1 else None
         if program is not None:
             programs[run] = intern(program)
 
-    record = check(spec, prepared_so_far, find_program)
+    record = check(spec, prepared_so_far, look_at)
     if batch > 1 and not programs:
         raise ValueError(
             f"batch = {batch}: study {spec.name!r} has no flow to a given time (kind = 'flow' with until = a number), and "
@@ -142,7 +144,11 @@ def sweep(
         if prepared.left:
             prepared_so_far("start workers", 0, len(prepared.left))
         request = Request(
-            search_folders(spec), driver=secrets.token_hex(8), batch=batch, time_limit=time_limit
+            search_folders(spec),
+            driver=secrets.token_hex(8),
+            batch=batch,
+            time_limit=time_limit,
+            plugins=frozenset(plugins),
         )
         where = scheduler if prepared.left else IN_PROCESS  # without runs no cluster is started
         runner = opened.enter_context(_runner(where, workers, place.folders.root, spec.kind, request))

@@ -85,7 +85,7 @@ def _together(folders: RunFolders, runs: Sequence[str], request: Request) -> dic
         if len(mine) < 2:
             return {}
         size = min(request.batch, 1 << (len(mine) - 1).bit_length())
-        specs = [read_planned(one) for one in mine.values()]
+        specs = [read_planned(one, request.plugins) for one in mine.values()]
         watches: dict[str, Stopwatch] = {}
         found: dict[str, End] = {}
         why: str | None = None
