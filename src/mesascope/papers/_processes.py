@@ -33,8 +33,10 @@ def sharing(jobs: Sequence[Job]) -> list[list[Job]]:
     groups: dict[str, list[Job]] = {}
     for job in sorted(jobs, key=_seconds):
         groups.setdefault(_module(job), []).append(job)
-    longest, *others = sorted(groups.values(), key=lambda group: -sum(map(_seconds, group))) or [[]]
-    return [longest, *others[-1:], *others[:-1]] if longest else []
+    found = sorted(groups.values(), key=lambda group: -sum(map(_seconds, group)))
+    if len(found) > 2:
+        found.insert(1, found.pop())
+    return found
 
 
 def _module(job: Job) -> str:
