@@ -17,34 +17,41 @@ from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence
 from ._words import typeset
 
 # Pointer and arrow keys on the figure of the (a, b) plane, in the units of its axes. The listeners belong to the document,
-# since the figure exists only while its panel is open. Each key moves from the point of the last one while the figure has the
+# since the figure exists only while its panel is open. A drag reads points on the axes as they stood when it began: the figure
+# is drawn anew under it, to another scale. Each key moves from the point of the last one while the figure has the
 # focus: the server may not have answered yet.
 _DRAW = """
 (() => {
-  let plot = null, last = 0;
+  let axes = null, last = 0;
+  const axesOf = (plot) => {
+    const { xaxis, yaxis } = plot?._fullLayout || {};
+    if (!xaxis) return null;
+    const { left, top } = plot.getBoundingClientRect();
+    const [west, east] = xaxis.range, [south, north] = yaxis.range;
+    const x = left + xaxis._offset, y = top + yaxis._offset, { _length: width } = xaxis, { _length: height } = yaxis;
+    return {
+      a: (event) => west + ((event.clientX - x) / width) * (east - west),
+      b: (event) => north - ((event.clientY - y) / height) * (north - south),
+      within: (a, b) => a >= west && a <= east && b >= south && b <= north,
+    };
+  };
   const send = (event) => {
-    const { xaxis, yaxis } = plot._fullLayout || {};
-    if (!xaxis) return false;
-    const box = plot.getBoundingClientRect();
-    const a = xaxis.p2d(event.clientX - box.left - xaxis._offset);
-    const b = yaxis.p2d(event.clientY - box.top - yaxis._offset);
-    const within = (x, [low, high]) => x >= low && x <= high;
-    const inside = within(a, xaxis.range) && within(b, yaxis.range);
+    const a = axes.a(event), b = axes.b(event), inside = axes.within(a, b);
     if (inside) emitEvent("lab_start", { a, b });
     return inside;
   };
   document.addEventListener("pointerdown", (event) => {
-    plot = event.button === 0 ? event.target.closest('[data-figure="phase"]') : null;
-    if (plot && !send(event)) plot = null;
-    if (plot) event.preventDefault();
-    if (plot) reached = null;
+    axes = event.button === 0 ? axesOf(event.target.closest('[data-figure="phase"]')) : null;
+    if (axes && !send(event)) axes = null;
+    if (axes) event.preventDefault();
+    if (axes) reached = null;
   }, true);
   document.addEventListener("pointermove", (event) => {
-    if (!plot || event.timeStamp - last < 60) return;
+    if (!axes || event.timeStamp - last < 60) return;
     last = event.timeStamp;
     send(event);
   }, true);
-  document.addEventListener("pointerup", (event) => { if (plot) send(event); plot = null; }, true);
+  document.addEventListener("pointerup", (event) => { if (axes) send(event); axes = null; }, true);
 
   const keys = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
   let reached = null, wanted = null, timer = 0;

@@ -110,10 +110,10 @@ def why_sentence(facts: Results) -> str:
     gap, share = facts["gap"], share_of_truth(facts)
     if gap[0] is None or share is None:
         return "Theory says nothing about the answers here; below is what was measured."
-    answers = f"Its answer is [[ab]]·x₁² times the truth: {share} times on average."
+    answers = f"It answers [[ab]]·x₁² times the truth: {share} times on average."
     if gap[0] == 0:
         return f"{answers} All sizes are the same here: in long contexts one step size is right for all."
-    return f"{answers} One step size serves all sizes of [[x_1]]; large ones rule the loss."
+    return f"{answers} One step size serves all [[x_1]]; large ones rule the loss."
 
 
 def why_longer(facts: Results) -> str:
