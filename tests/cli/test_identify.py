@@ -156,7 +156,9 @@ def test_a_flow_that_does_not_end_is_a_failed_run(run, spec, tmp_path):
     flow = {"kind": "flow", "init": {"kind": "diagonal", "a": 1e60, "b": 1e60}}
     ended = run("identify", spec({**SPEC, "model": flow}), "--json", "--figures", "figures")
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err.startswith("mesascope identify: the flow to it ended with ") and ended.err.count("\n") == 1
+    assert (
+        ended.err.startswith("mesascope identify: the flow to it ended with ") and ended.err.count("\n") == 1
+    )
     assert not (tmp_path / "figures").exists()
 
 

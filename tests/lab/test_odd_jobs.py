@@ -16,11 +16,13 @@ import os
 import sys
 import time
 
-from mesascope.lab._compute import JOBS
+from mesascope.lab import _compute
+from mesascope.lab._jobs import PROGRAMS
 
 
 def add(name):
-    return lambda job: JOBS.__setitem__(name, job)
+    PROGRAMS[name] = PROGRAMS["flow"]
+    return lambda job: setattr(_compute, name, job)
 
 
 @add("echo")

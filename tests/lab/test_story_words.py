@@ -59,7 +59,7 @@ class Computed(dict):
             arguments |= weights_at(self["flow"])
         if name == "identification":
             arguments |= {"learners": LEARNERS, "tasks": 100}
-        self[name] = _compute.JOBS[name](self.spec, **arguments, progress=silent)
+        self[name] = getattr(_compute, name)(self.spec, **arguments, progress=silent)
         return self[name]
 
 

@@ -139,7 +139,9 @@ class Train(PluginOption):
 
 
 def _kept(folder: Path) -> str:
-    if any(folder.glob("**/step-*.checkpoint")):
+    from mesascope.records import checkpoint_files
+
+    if any(map(checkpoint_files, (folder, *folder.glob("seed-*")))):
         return "checkpoints are kept, and the same command resumes"
     return "there is no checkpoint yet, and the same command starts again"
 

@@ -15,6 +15,7 @@ from mesascope.objectives import Task
 from mesascope.records import (
     CheckpointError,
     checkpoint_files,
+    checkpoint_name,
     folder_lock,
     read_checkpoint,
     remove_leftovers,
@@ -65,7 +66,7 @@ class RunFolder:
 
     def file(self, step: int) -> Path:
         """The checkpoint after `step` steps."""
-        return self.path / f"step-{step:09}.checkpoint"
+        return self.path / checkpoint_name(step)
 
     def save(self, step: int, state: TrainingState, log: TrainingLog) -> Path:
         """Write a checkpoint, atomically; earlier ones stay.

@@ -21,11 +21,7 @@ from mesascope.processes import DiagonalUnitary, Law, NextToken
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
-from ._compute_claims import claims, rerun
-from ._compute_counterexample import broken, properties
-from ._compute_landscape import derivation, saddles
-from ._compute_models import given, learned, told, training
-from ._compute_pools import pools
+from ._compute_models import told
 from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 
@@ -374,24 +370,3 @@ def _or_reason(compute: Callable[[], Any]) -> tuple[float | None, str]:
         return _number(compute())
     except (ValueError, ZeroDivisionError) as error:
         return None, " ".join(str(error).split())
-
-
-JOBS: dict[str, Callable[..., Any]] = {
-    "laws": laws,
-    "facts": facts,
-    "flow": flow,
-    "behaviour": behaviour,
-    "identification": identification,
-    "descent": descent,
-    "claims": claims,
-    "rerun": rerun,
-    "training": training,
-    "learned": learned,
-    "given": given,
-    "pools": pools,
-    "saddles": saddles,
-    "derivation": derivation,
-    "properties": properties,
-    "broken": broken,
-}
-"""What a worker can compute, by name."""

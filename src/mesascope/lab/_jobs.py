@@ -6,13 +6,45 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mesascope.studies import FlowSpec
 
 Progress = Callable[..., None]
 """Reports the progress of a job as a line, and with it a point of its curve, if it has one; raises KeyboardInterrupt once the
 job is asked to stop."""
+
+
+class Program(NamedTuple):
+    """The function that does the jobs of its name.
+
+    Attributes:
+        module: the module of this package that holds it; only processes that compute import it.
+        shared: whether other windows get its results, too.
+    """
+
+    module: str
+    shared: bool = True
+
+
+PROGRAMS = {
+    "laws": Program("_compute"),
+    "facts": Program("_compute"),
+    "flow": Program("_compute"),
+    "behaviour": Program("_compute"),
+    "identification": Program("_compute"),
+    "descent": Program("_compute", shared=False),
+    "claims": Program("_compute_claims"),
+    "rerun": Program("_compute_claims", shared=False),
+    "training": Program("_compute_models", shared=False),
+    "learned": Program("_compute_models", shared=False),
+    "given": Program("_compute_models", shared=False),
+    "pools": Program("_compute_pools"),
+    "saddles": Program("_compute_landscape"),
+    "derivation": Program("_compute_landscape"),
+    "properties": Program("_compute_counterexample"),
+    "broken": Program("_compute_counterexample"),
+}
 
 _GRACE = 2.0  # seconds between the request to stop and the end of the process
 _PATIENCE = 60.0  # the same for a job that was dropped: its programs, once compiled, serve the next one
@@ -31,7 +63,7 @@ class Job:
     """One piece of work.
 
     Attributes:
-        name, arguments: what is computed; see `_compute.JOBS`.
+        name, arguments: what is computed; see `PROGRAMS`.
         progress: called with its progress, in another thread.
         owner: who asks; owners are served in turn.
         future: its result; `JobCancelledError`, `JobFailedError` or `SpecError` otherwise.

@@ -15,25 +15,12 @@ from mesascope.specs import Spec
 from mesascope.studies import FlowSpec, IdentifySpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
-from ._jobs import Job, JobCancelledError, JobFailedError
+from ._jobs import PROGRAMS, Job, JobCancelledError, JobFailedError
 from ._setting import DEFAULT, from_query, read_setting
 from ._workers import Workers, quick_processes
 
 _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
-_SHARED = {
-    "facts",
-    "flow",
-    "laws",
-    "behaviour",
-    "identification",
-    "claims",
-    "pools",
-    "saddles",
-    "derivation",
-    "properties",
-    "broken",
-}
 
 
 Point = tuple[float, float]
@@ -62,7 +49,7 @@ class Lab:
 
     def cached(self, name: str, arguments: dict[str, Any]) -> Any | None:
         """Return the cached result for these arguments; None if there is none."""
-        if name not in _SHARED:
+        if not PROGRAMS[name].shared:
             return None
         key = _key(name, arguments)
         if key in self._results:
@@ -71,7 +58,7 @@ class Lab:
 
     def cache(self, name: str, arguments: dict[str, Any], result: Any) -> None:
         """Cache a result that other windows may want."""
-        if name in _SHARED:
+        if PROGRAMS[name].shared:
             self._results[_key(name, arguments)] = result
             while len(self._results) > _MAX_CACHED:
                 self._results.popitem(last=False)

@@ -5,6 +5,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -12,7 +13,7 @@ from mesascope.core import enable_x64, end_with_parent, keep_programs
 from mesascope.specs import plugin_error, printable, set_default_plugins
 from mesascope.studies import SpecError
 
-from ._jobs import Progress
+from ._jobs import PROGRAMS, Progress
 
 STOP = "stop"
 """Sent while a job runs that is to stop."""
@@ -33,7 +34,7 @@ def serve(jobs: Connection, plugins: tuple[str, ...] = (), niceness: int = 0) ->
     set_default_plugins(plugins)
     from mesascope.core import forget_programs
 
-    from ._compute import JOBS
+    from . import _compute as _compute  # what most jobs need, before the first of them comes
 
     def answer(*words: Any) -> None:
         if os.getpid() != own:  # forked by a plugin: the connection is not its own
@@ -54,10 +55,15 @@ def serve(jobs: Connection, plugins: tuple[str, ...] = (), niceness: int = 0) ->
             continue
         name, arguments = message
         try:
-            answer(*_outcome(JOBS[name], arguments, progress))
+            answer(*_outcome(_program(name), arguments, progress))
         except OSError:
             return
         forget_programs()
+
+
+def _program(name: str) -> Callable[..., Any]:
+    program: Callable[..., Any] = getattr(import_module(f"{__package__}.{PROGRAMS[name].module}"), name)
+    return program
 
 
 def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progress) -> tuple[Any, ...]:

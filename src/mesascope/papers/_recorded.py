@@ -12,7 +12,7 @@ from typing import Any
 from jax import Array
 
 from mesascope.dynamics import Optimizer, decade_steps, load_model, train_many
-from mesascope.records import CheckpointError, read_checkpoint
+from mesascope.records import CheckpointError, checkpoint_files, checkpoint_name, read_checkpoint
 
 from ._progress import checkpoint_every, current_work, warn_damaged
 from ._runs import Model, Seeds, require_finished, seeds_of
@@ -110,7 +110,7 @@ def _recorded(
         )
         ends = [(require_finished(run).model, run.checkpoint or Path(temporary)) for run in runs]
         return {
-            step: [load_model(last.with_name(f"step-{step:09}.checkpoint"), end) for end, last in ends]
+            step: [load_model(last.with_name(checkpoint_name(step)), end) for end, last in ends]
             for step in recorded
         }
 
@@ -118,7 +118,7 @@ def _recorded(
 def _remove_damaged(folder: Path) -> None:
     """Remove damaged checkpoints and those after them, with a warning: the training goes on from the one before."""
     for run in folder.glob("seed-*"):
-        files = sorted(run.glob("step-*.checkpoint"))
+        files = list(checkpoint_files(run).values())
         for number, path in enumerate(files):
             try:
                 read_checkpoint(path)

@@ -11,6 +11,7 @@ from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
 from ._checkpoint import CheckpointError as CheckpointError
 from ._checkpoint import checkpoint_files as checkpoint_files
+from ._checkpoint import checkpoint_name as checkpoint_name
 from ._checkpoint import read_checkpoint as read_checkpoint
 from ._checkpoint import write_checkpoint as write_checkpoint
 from ._cite import cite as cite

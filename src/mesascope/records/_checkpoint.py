@@ -115,6 +115,11 @@ def steps_of(path: str | Path) -> int | None:
     return int(name[1]) if name else None
 
 
+def checkpoint_name(steps: int) -> str:
+    """The name of the checkpoint after so many training steps, in the folder of a run."""
+    return f"step-{steps:09}.checkpoint"
+
+
 def checkpoint_files(folder: Path) -> dict[int, Path]:
     """Return the checkpoints in the folder of a run by their number of steps, increasing."""
     files = ((steps_of(path), path) for path in folder.glob("step-*.checkpoint"))

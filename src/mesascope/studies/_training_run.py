@@ -97,11 +97,11 @@ def recorded_spec(folder: Path, spec: Spec) -> Iterator[None]:
     It is written before the first checkpoint of a new run, but after the block if the folder holds checkpoints: the block may
     refuse to resume from them, and fields that may change do not matter to them.
     """
-    from mesascope.records import folder_lock
+    from mesascope.records import checkpoint_files, folder_lock
 
     path = folder / SPEC_FILE
     with folder_lock(folder, "spec"):
-        resumed = any(folder.glob("step-*.checkpoint"))
+        resumed = bool(checkpoint_files(folder))
         if resumed:
             _refuse_another_run(path, spec)
         else:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import ATTEMPTS, RecordError, parse_json, read_bytes, share
+from mesascope.records import ATTEMPTS, RecordError, checkpoint_files, parse_json, read_bytes, share
 
 _TEXTS = ("host", "driver", "begun", "at", "left", "why")
 _FIELDS = {"pid": int, "alone": bool, "batch": int, **dict.fromkeys(_TEXTS, str)}
@@ -112,7 +112,7 @@ def _typed(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _checkpoint(folder: Path) -> str:
     """The last checkpoint of a training; "" if there is none."""
-    return max((file.name for file in (folder / "checkpoint").glob("step-*.checkpoint")), default="")
+    return max((file.name for file in checkpoint_files(folder / "checkpoint").values()), default="")
 
 
 def _now() -> str:
