@@ -15,6 +15,8 @@ import sys
 from mesascope.core import enable_x64, keep_programs
 keep_programs()
 enable_x64()
+import jax
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)  # all of them, however fast this machine is
 import mesascope as ms
 flow = ms.gradient_flow(ms.LinearAttention.diagonal(1, 0.5, 0.5), ms.DiagonalUnitary(ms.Gaussian(1.0), 1), ms.NextToken(3))
 print(bytes(memoryview(flow.model.w_kq)).hex())

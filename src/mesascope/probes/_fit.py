@@ -59,6 +59,11 @@ class Fitter(eqx.Module):
     fitting: Fitting = eqx.field(static=True)
     given: dict[str, Array] = eqx.field(default_factory=dict)
 
+    @property
+    def has_integer(self) -> bool:
+        """Whether a number such as that of steps is found by trial."""
+        return self.fitting.integer is not None
+
     def build(self, coordinates: Any, integer: Any) -> Learner:
         """Return the learner at the coordinates of its scalars."""
         how = self.fitting
@@ -84,7 +89,10 @@ class Fitter(eqx.Module):
 
         def cost(integer: int) -> float:
             equations = Equations(trial, integer)
-            ends[integer] = minimize(equations, best_starts(equations, grid), TRIAL_GAIN)
+            starts = best_starts(equations, grid)
+            if ends and len(starts) > 1:  # the best point of the nearest integer
+                starts[-1] = ends[min(ends, key=lambda tried: abs(tried - integer))].point
+            ends[integer] = minimize(equations, starts, TRIAL_GAIN)
             return ends[integer].cost
 
         best = best_integer(cost, self.fitting.largest, EXACT)

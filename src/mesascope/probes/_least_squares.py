@@ -1,12 +1,13 @@
 """Levenberg–Marquardt from many initial values, for whatever builds predictions from coordinates.
 
-A fitter is any pytree with `features(evidence)`, what its learners read, and `build(coordinates, integer)`, which returns an
-object with `respond(features)`.
+A fitter is any pytree with `features(evidence)`, what its learners read, `build(coordinates, integer)`, which returns an
+object with `respond(features)`, and `has_integer`, whether there is more than one integer to try.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,10 +22,11 @@ from ._evidence import Evidence
 
 _STARTS = {
     1: 4,
-    2: 9,
-    3: 12,
+    2: 6,
+    3: 8,
 }  # number of initial values that are optimized, by the number of scalars: with two there are several local minima
 _ITERATIONS = 40
+_PATIENCE = 12  # iterations in which the best of several starts has to gain, or the search ends
 _ERRORS, _EQUAL_COST = 2.0, 1e-12  # costs differ by more standard errors than this, and by more than rounding
 EXACT = 1e-24  # a smaller cost, relative to the size of the predictions, is rounding
 _LARGEST = 1e300  # a larger cost of a task is infinite, so that sums do not overflow
@@ -90,8 +92,9 @@ class Equations:
     def __call__(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the costs of all tasks (points, tasks), and gradients and matrices summed over the evidence."""
         integer = jnp.asarray(self._integer)  # traced: one compiled program is used for every number of steps
+        normal_equations = _with_integer if self._data.fitter.has_integer else _without_integer
         parts = [
-            _normal_equations(self._data.fitter, integer, jnp.asarray(coordinates), *one)
+            normal_equations(self._data.fitter, integer, jnp.asarray(coordinates), *one)
             for one in self._data.arrays
         ]
         costs = np.concatenate([np.asarray(part[0]) for part in parts], 1)
@@ -114,12 +117,11 @@ def responses(learner: Learner, features: Any) -> np.ndarray:
     return np.asarray(_respond(traced, features))
 
 
-@quick_jit
+@partial(quick_jit, level=0)
 def _respond(learner: Learner, features: Any) -> Any:
     return learner.respond(features)
 
 
-@quick_jit
 def _normal_equations(
     fitter: Any, integer: Any, coordinates: Any, features: Any, answers: Any, weights: Any
 ) -> Any:
@@ -139,6 +141,10 @@ def _normal_equations(
     return jax.vmap(one)(coordinates)
 
 
+_with_integer = quick_jit(_normal_equations)  # runs for longer than it is compiled
+_without_integer = quick_jit(_normal_equations, level=0)
+
+
 def best_starts(equations: Equations, grid: np.ndarray) -> np.ndarray:
     """Return the best points of a grid, always the same number, to avoid recompilation."""
     if len(grid) == 1:
@@ -149,12 +155,16 @@ def best_starts(equations: Equations, grid: np.ndarray) -> np.ndarray:
 
 
 def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
-    """Return the best result of Levenberg–Marquardt from all initial values; it stops if no relative gain exceeds `gain`."""
+    """Return the best result of Levenberg–Marquardt from all initial values.
+
+    It stops if no iteration has a relative gain above `gain`; with several initial values also if the least cost has gained
+    less in the last twelve iterations: those that are still on their way then seldom overtake it.
+    """
     of_tasks, slopes, matrices = equations(coordinates)
     if coordinates.shape[1] == 0:
         return End(coordinates[0], of_tasks[0])
     costs = of_tasks.sum(1)
-    damping = np.full(len(costs), 1e-3)
+    damping, least = np.full(len(costs), 1e-3), [costs.min()]
     for _ in range(_ITERATIONS):
         step = _steps(slopes, matrices, damping)
         # logarithms of hyperparameters change by at most a factor of e² per step
@@ -171,7 +181,9 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
         slopes = np.where(better[:, None], new_slopes, slopes)
         matrices = np.where(better[:, None, None], new_matrices, matrices)
         damping = np.maximum(np.where(better, damping / 5, damping * 5), 1e-12)
-        if costs.min() <= EXACT or not (gained | (damping < 1e3) & ~better).any():
+        least.append(costs.min())
+        waited = len(costs) > 1 and len(least) > _PATIENCE and least[-1] > (1 - gain) * least[-1 - _PATIENCE]
+        if least[-1] <= EXACT or waited or not (gained | (damping < 1e3) & ~better).any():
             break
     best = int(np.argmin(costs))
     return End(coordinates[best], of_tasks[best])

@@ -239,7 +239,7 @@ CASES = {
         traced=False,
     ),
     "ahn2023/printed-losses": Case(
-        {"starts": 30, "replicas": 200},
+        {"starts": 30, "replicas": 100, "prompts": 100_000},
         losses_a_tenth_smaller,
         (of_fewer_examples,),
         stuck=local_minimum,

@@ -13,6 +13,7 @@ from . import Case
 # in `test_raventos2023.py`.
 QUICK = {"width": 16, "heads": 2, "batch": 64, "rate": 0.01, "steps": 2000, "examples": 6, "seeds": 2}
 TESTED = {"prompts": 600, "sizes": [2, 8, 32]}
+SHORT = {"steps": 400}
 
 
 class Planted(eqx.Module):
@@ -96,7 +97,7 @@ as_in_the_paper, against_the_paper = _in_training(few=True), _in_training(few=Fa
 
 CASES = {
     "raventos2023/few-tasks": Case(
-        {**QUICK, **TESTED}, generalizing, (another_pool,), decision="undecided", traced=False
+        {**QUICK, **TESTED, **SHORT}, generalizing, (another_pool,), decision="undecided", traced=False
     ),
     "raventos2023/many-tasks": Case(
         {**QUICK, **TESTED}, memorizing, (another_pool,), decision="undecided", traced=False
@@ -105,7 +106,7 @@ CASES = {
         {**QUICK, **TESTED}, memorizing, (generalizing,), decision="undecided", traced=False
     ),
     "raventos2023/learning-curves": Case(
-        {**QUICK, **TESTED}, as_in_the_paper, decision="undecided", turned="met", traced=False
+        {**QUICK, **TESTED, **SHORT}, as_in_the_paper, decision="undecided", turned="met", traced=False
     ),
     "raventos2023/named": Case(
         {**QUICK, "sizes": [2, 8, 32], "tasks": 160}, generalizing, (memorizing,), traced=False
