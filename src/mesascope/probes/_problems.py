@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
 
+from mesascope.core import quick_jit
 from mesascope.learners import Learner, features_of, prompt_examples, sequence_examples
 from mesascope.objectives import Task, check_task, task_length
 from mesascope.processes import FewShot, Prompts
@@ -94,7 +95,7 @@ def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
     return of_sample(process, sampled(process, key, task_length(task), tasks), length_weights(task))
 
 
-@eqx.filter_jit
+@partial(quick_jit, level=0)
 def sampled(process: Any, key: Array, horizon: int, batch: int) -> Any:
     """Return a sample of a process; processes that differ only in numbers share one compiled program."""
     return process.sample(key, horizon, batch)
