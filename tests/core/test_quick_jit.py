@@ -14,11 +14,14 @@ def _value(line, x):
     return line.slope * jnp.sin(x)
 
 
-def test_it_gives_what_equinox_gives():
+@pytest.mark.parametrize("level", [0, 1])
+def test_it_gives_what_equinox_gives(level):
     x = jnp.linspace(0, 1, 50)
     line = Line(2.0, "a text is no array")
     expected = eqx.filter_jit(_value)(line, x)
-    assert jnp.allclose(quick_jit(_value)(line, x), expected, rtol=1e-14)  # but for the rounding of sin
+    assert jnp.allclose(
+        quick_jit(_value, level)(line, x), expected, rtol=1e-14
+    )  # but for the rounding of sin
 
 
 @pytest.fixture

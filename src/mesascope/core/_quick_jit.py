@@ -34,7 +34,7 @@ def quick_jit(function: Callable[..., Result], level: int = 1) -> Callable[..., 
 
 @cache
 def _are_known() -> bool:
-    """Whether this version of JAX has the options, of which the last ones belong to no stable interface."""
+    """Whether this version of JAX has these options, which belong to no stable interface."""
     try:
         jax.jit(lambda: 0.0, compiler_options=_OPTIONS)()
     except jax.errors.JaxRuntimeError:

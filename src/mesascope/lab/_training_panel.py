@@ -18,8 +18,8 @@ from ._words import typeset
 
 # Pointer and arrow keys on the figure of the (a, b) plane, in the units of its axes. The listeners belong to the document,
 # since the figure exists only while its panel is open. A drag reads points on the axes as they stood when it began: the figure
-# is drawn anew under it, to another scale. Each key moves from the point of the last one while the figure has the
-# focus: the server may not have answered yet.
+# is drawn anew under it, to another scale. Each key moves from the point of the last one while the figure has the focus: the
+# server may not have answered yet.
 _DRAW = """
 (() => {
   let axes = null, last = 0;
@@ -43,8 +43,9 @@ _DRAW = """
   document.addEventListener("pointerdown", (event) => {
     axes = event.button === 0 ? axesOf(event.target.closest('[data-figure="phase"]')) : null;
     if (axes && !send(event)) axes = null;
-    if (axes) event.preventDefault();
-    if (axes) reached = null;
+    if (!axes) return;
+    event.preventDefault();
+    reached = null;
   }, true);
   document.addEventListener("pointermove", (event) => {
     if (!axes || event.timeStamp - last < 60) return;

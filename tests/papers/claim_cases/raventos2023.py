@@ -13,7 +13,7 @@ from . import Case
 # in `test_raventos2023.py`.
 QUICK = {"width": 16, "heads": 2, "batch": 64, "rate": 0.01, "steps": 2000, "examples": 6, "seeds": 2}
 TESTED = {"prompts": 600, "sizes": [2, 8, 32]}
-SHORT = {"steps": 400}
+SHORT = {"steps": 400}  # where a longer training decides nothing either
 
 
 class Planted(eqx.Module):
