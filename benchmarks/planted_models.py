@@ -55,7 +55,7 @@ def planted(number: int) -> learners.Learner:
         lambda: learners.JacobiGradientDescent(0.5, few),
         lambda: learners.DeltaRule(step, rng.uniform(0.7, 0.95)),
         lambda: learners.NormalizedLMS(rng.uniform(0.3, 1.5), 10 ** rng.uniform(-1, 1)),
-        lambda: learners.OnlineMomentum(step / 2, momentum, rng.uniform(0.05, 0.3)),
+        lambda: learners.OnlineMomentum(step / 2, momentum, rng.uniform(0.05, 0.2)),  # β ≤ 1 − α, as fitted
         lambda: learners.MiniBatchGradientDescent(step / 2, few),
         lambda: learners.DiscountedRidge(penalty, rng.uniform(0.7, 0.95)),
         lambda: learners.TrackingConjugateGradients(penalty, 1),

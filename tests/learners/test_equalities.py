@@ -105,6 +105,7 @@ def equal(one, other, data, tolerance=1e-11, lengths=slice(None)):
         (Zero(), Lasso(1e3)),
         (OnlineGradientDescent(0.05), DeltaRule(0.05, 1.0)),
         (OnlineGradientDescent(0.05), OnlineMomentum(0.05, 0.0, 0.0)),
+        (OnlineMomentum(0.05, 0.6, 0.1), OnlineMomentum(0.05, 0.9, 0.4)),  # β and 1 − α exchanged
         (OnlineGradientDescent(0.05), MiniBatchGradientDescent(0.05, 1)),
         (Ridge(0.6), DiscountedRidge(0.6, 1.0)),
         (Ridge(0.6), TrackingConjugateGradients(0.6, P * M)),

@@ -146,11 +146,18 @@ class NormalizedLMS(OnlineLearner):
         return weights + outer(rate * inverse_above(jnp.zeros_like(size), size) * error_of(weights, x, y), x)
 
 
+def _with_slow_weights(step_size: Any, momentum: Any, forgetting: Any) -> OnlineMomentum:
+    """Return the learner with the smaller of the two decays as its momentum: β and 1 − α can be exchanged."""
+    momentum, kept = jnp.minimum(momentum, 1 - forgetting), jnp.maximum(momentum, 1 - forgetting)
+    return OnlineMomentum(step_size, momentum, 1 - kept)
+
+
 @learner(
     "online-momentum",
     STEP_SIZE,
     MOMENTUM,
     Scalar("forgetting", 0.01, 0.5, bounded=True),
+    make=_with_slow_weights,
     extends=("online-gradient-descent", (("momentum", 0.0), ("forgetting", 0.0))),
     family="descent",
     flexibility=195,
@@ -161,7 +168,11 @@ class OnlineMomentum(Learner):
 
     $$V_i = \beta V_{i-1} + \eta\, (y_i - W_{i-1} x_i)\, x_i^*, \qquad W_i = (1 - \alpha) W_{i-1} + V_i, \qquad W_0 = V_0 = 0.$$
 
-    The memory of Titans with constant gates computes it.
+    The memory of Titans with constant gates computes it. Without $V$ it reads
+
+    $$W_i = (\beta + 1 - \alpha) W_{i-1} - \beta (1 - \alpha) W_{i-2} + \eta\, (y_i - W_{i-1} x_i)\, x_i^*,$$
+
+    so $\beta$ and $1 - \alpha$ can be exchanged: predictions determine the two as a set. A fit calls the smaller one $\beta$.
 
     Args:
         step_size: $\eta$, a number.

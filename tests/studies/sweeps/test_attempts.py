@@ -2,7 +2,7 @@
 
 import pytest
 
-from mesascope.records import RecordError
+from mesascope.records import RecordError, checkpoint_name
 from mesascope.studies import StudySpec, parse_spec, sweep
 from mesascope.studies.sweeps._attempts import (
     abandon_attempt,
@@ -42,7 +42,7 @@ def test_deaths_of_drivers_are_counted_until_the_run_advances(tmp_path):
     abandon_attempt(tmp_path)  # such as by Ctrl-C
     assert died() == 2
     (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "step-0004.checkpoint").touch()
+    (tmp_path / "checkpoint" / checkpoint_name(4)).touch()
     assert has_advanced(tmp_path) and died() == 0
     begin_attempt(tmp_path, in_driver=True)
     assert not has_advanced(tmp_path) and died() == 1
