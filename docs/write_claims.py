@@ -27,6 +27,7 @@ from mesascope.papers import (
     PRESETS,
     claims,
     differences,
+    headlines,
     restated,
     shipped_record,
     shipped_run,
@@ -41,8 +42,9 @@ HEAD = f"""# The literature, executed
 ![A row for each paper, a cell for each claim: its shape is the evidence, its colour and sign the outcome]({MATRIX})
 
 For each claim there is a program that checks it and can also refute it. Each claim has an **evidence**, how it was checked, and
-an **outcome**, what was found. [What we found that the papers do not say](findings.md) and [where we differ](disagreements.md)
-have pages of their own. The page of a paper says what of it was read.
+an **outcome**, what was found. [What the abstracts announce](headlines.md), with what is not checked,
+[what we found that the papers do not say](findings.md) and [where we differ](disagreements.md) have pages of their own. The
+page of a paper says what of it was read.
 
 | evidence | what it is |
 |---|---|
@@ -71,6 +73,11 @@ FOUND = """# What we found that the papers do not say
 
 Each of these is a claim of its own, of origin *ours*, which `mesascope reproduce` checks like every other. They are
 counted apart from the claims of papers.
+"""
+ANNOUNCED = """# What the abstracts announce
+
+{count} results that the abstracts of {papers} papers announce, in our words, with the claims that check them. The last column
+says what they leave out. {without} results have no claim, and it says why.
 """
 RERUN = """## Run it again
 
@@ -148,11 +155,13 @@ def _counts(found):
             counts = Counter(record.evidence for _, record in chosen if record.outcome == outcome)
             if counts:
                 yield f"| {sign} {outcome} | {' | '.join(str(counts[evidence] or '') for evidence in HELD)} |"
-    yield f"\n| paper | {' | '.join(GROUPS)} |"
-    yield f"|---|{'---|' * len(GROUPS)}"
+    yield f"\n| paper | [Results that its abstract announces](headlines.md) | {' | '.join(GROUPS)} |"
+    yield f"|---|---|{'---|' * len(GROUPS)}"
     for paper in PAPERS:
         cells = " | ".join(_signs(found, paper, of_ours) for of_ours in GROUPS.values())
-        yield f"| [{paper}]({paper}.md), *{_title(paper)}* | {cells} |"
+        announced = headlines(paper)
+        with_claims = f"claims for {sum(bool(one.claims) for one in announced)} of {len(announced)}"
+        yield f"| [{paper}]({paper}.md), *{_title(paper)}* | {with_claims} | {cells} |"
 
 
 def _signs(found, paper, of_ours):
@@ -219,6 +228,28 @@ def findings():
             f"`{claim.id}`: {record.outcome} ({record.evidence}). {claim.statement} [More]({insight.page or paper}.md).\n",
         ]
     return "\n".join(parts)
+
+
+def announced():
+    """The page of what the abstracts announce, with the outcomes of the claims that check it."""
+    every = [one for paper in PAPERS for one in headlines(paper)]
+    without = sum(not one.claims for one in every)
+    parts = [ANNOUNCED.format(count=len(every), papers=len(PAPERS), without=without)]
+    for paper in PAPERS:
+        parts.append(f"## {paper}\n\n[*{_title(paper)}*]({paper}.md)\n")
+        parts.append("| what is announced | claims | what they leave out |\n|---|---|---|")
+        for one in headlines(paper):
+            checks = "<br>".join(_checked(f"{paper}/{name}") for name in one.claims) or "none"
+            parts.append(f"| {one.says} | {checks} | {one.rest} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _checked(id):
+    """A claim with its outcome and evidence."""
+    (claim,) = claims(id)
+    record = shipped_record(claim)
+    return f"{SIGNS[record.outcome]} `{id.partition('/')[2]}` ({record.evidence})"
 
 
 def paper_page(paper):
@@ -294,6 +325,7 @@ def main(runs):
         pages = {
             "README": overview(),
             "findings": findings(),
+            "headlines": announced(),
             **{paper: paper_page(paper) for paper in PAPERS},
             **{name: marked_page(name) for name in marked_pages()},
         }

@@ -116,6 +116,11 @@ def test_numbers_of_other_pages_are_those_of_records(writer, marks):
         assert text == writer.marked_page(name), "python docs/write_claims.py writes it anew"
 
 
+def test_the_page_of_what_abstracts_announce_has_the_outcomes_of_the_records(writer):
+    text = (FOLDER / "headlines.md").read_text(encoding="utf-8")
+    assert text == writer.announced(), "python docs/write_claims.py writes it anew"
+
+
 def test_the_list_of_differences_links_each_dossier(writer):
     listed = (FOLDER / "disagreements.md").read_text(encoding="utf-8")
     assert writer.disagreeing()

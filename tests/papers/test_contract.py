@@ -11,7 +11,17 @@ import jax
 import pytest
 from claim_cases import cases_of
 
-from mesascope.papers import PAPERS, PRESETS, _intervals, _minimized, claims, differences, shipped_run
+from mesascope.papers import (
+    PAPERS,
+    PRESETS,
+    Headline,
+    _intervals,
+    _minimized,
+    claims,
+    differences,
+    headlines,
+    shipped_run,
+)
 from mesascope.papers._claim import UnsettledError, all_of
 from mesascope.records import Evidence, Origin, canonical_json, cite, known_keys, shipped_pictures
 
@@ -152,6 +162,21 @@ def test_differences_name_claims_that_there_are(paper):
     assert {"model", "data"} <= {one.what for one in rows}
     for one in rows:
         assert set(one.claims) <= names and one.paper and one.here
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_its_abstract_announces_is_checked_or_said_to_be_left_out(paper):
+    names = {claim.id.partition("/")[2] for claim in claims(paper)}
+    found = headlines(paper)
+    assert len(found) >= 3 and any(one.claims for one in found)
+    for one in found:
+        assert set(one.claims) <= names
+        assert all(text.endswith(".") and len(text.split()) <= 25 for text in (one.says, one.rest) if text)
+
+
+def test_a_headline_without_a_claim_says_why():
+    with pytest.raises(ValueError, match="say why none does"):
+        Headline("Everything holds.")
 
 
 @pytest.mark.parametrize("paper", PAPERS)

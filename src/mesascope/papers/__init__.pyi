@@ -12,9 +12,11 @@ from ._earlier import shipped_record as shipped_record
 from ._earlier import shipped_run as shipped_run
 from ._findings import INSIGHTS as INSIGHTS
 from ._findings import Insight as Insight
+from ._headline import Headline as Headline
 from ._registry import PAPERS as PAPERS
 from ._registry import claims as claims
 from ._registry import differences as differences
+from ._registry import headlines as headlines
 from ._reproduce import Event as Event
 from ._reproduce import Reproduction as Reproduction
 from ._reproduce import reproduce as reproduce

@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 from mesascope.specs import nearest, show
 
 from ._claim import Claim, Difference
+from ._headline import Headline
 
 PAPERS = tuple(
     sorted(name for _, name, _ in iter_modules([str(Path(__file__).parent)]) if not name.startswith("_"))
@@ -32,6 +33,12 @@ def claims(*selection: str) -> tuple[Claim, ...]:
 def differences(paper: str) -> tuple[Difference, ...]:
     """What differs from the setting of a paper, as its module `DIFFERENCES` says."""
     found: tuple[Difference, ...] = import_module(f"{__package__}.{paper}").DIFFERENCES
+    return found
+
+
+def headlines(paper: str) -> tuple[Headline, ...]:
+    """What the abstract of a paper announces, as its module `HEADLINES` says."""
+    found: tuple[Headline, ...] = import_module(f"{__package__}.{paper}").HEADLINES
     return found
 
 

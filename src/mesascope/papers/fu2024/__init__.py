@@ -2,6 +2,7 @@
 
 from ._depth import CLAIMS as _DEPTH
 from ._differences import DIFFERENCES as DIFFERENCES
+from ._headlines import HEADLINES as HEADLINES
 from ._newton import CLAIMS as _NEWTON
 from ._transformer import CLAIMS as _TRANSFORMER
 

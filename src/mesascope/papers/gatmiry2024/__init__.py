@@ -4,6 +4,7 @@ from ._another_covariance import CLAIMS as _ANOTHER_COVARIANCE
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._dominance import CLAIMS as _DOMINANCE
 from ._extra_loops import CLAIMS as _EXTRA_LOOPS
+from ._headlines import HEADLINES as HEADLINES
 from ._identities import CLAIMS as _IDENTITIES
 from ._minimizer import CLAIMS as _MINIMIZER
 from ._named import CLAIMS as _NAMED

@@ -2,6 +2,7 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._flows import CLAIMS as _FLOWS
+from ._headlines import HEADLINES as HEADLINES
 from ._times import CLAIMS as _TIMES
 from ._trained import CLAIMS as _TRAINED
 

@@ -2,6 +2,7 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._fixed_features import CLAIMS as _FIXED_FEATURES
+from ._headlines import HEADLINES as HEADLINES
 from ._mean_field import CLAIMS as _MEAN_FIELD
 from ._trained import CLAIMS as _TRAINED
 

@@ -3,6 +3,7 @@
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._double_descent import CLAIMS as _DOUBLE_DESCENT
 from ._full_layer import CLAIMS as _FULL_LAYER
+from ._headlines import HEADLINES as HEADLINES
 from ._limit import CLAIMS as _LIMIT
 from ._map import CLAIMS as _MAP
 from ._mean import CLAIMS as _MEAN

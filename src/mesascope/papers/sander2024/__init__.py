@@ -3,6 +3,7 @@
 from ._augmented import CLAIMS as _AUGMENTED
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._double_count import CLAIMS as _DOUBLE_COUNT
+from ._headlines import HEADLINES as HEADLINES
 from ._minimisers import CLAIMS as _MINIMISERS
 from ._rotations import CLAIMS as _ROTATIONS
 from ._stored import CLAIMS as _STORED

@@ -2,6 +2,7 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._exact import CLAIMS as _EXACT
+from ._headlines import HEADLINES as HEADLINES
 from ._mixed_noise import CLAIMS as _MIXED_NOISE
 from ._named import CLAIMS as _NAMED
 from ._rows import CLAIMS as _ROWS

@@ -2,6 +2,7 @@
 
 from ._constructions import CLAIMS as _CONSTRUCTIONS
 from ._differences import DIFFERENCES as DIFFERENCES
+from ._headlines import HEADLINES as HEADLINES
 from ._interleaved import CLAIMS as _INTERLEAVED
 from ._larger_inputs import CLAIMS as _LARGER_INPUTS
 from ._looped import CLAIMS as _LOOPED

@@ -4,6 +4,7 @@ from ._compressed import CLAIMS as _COMPRESSED
 from ._copying import CLAIMS as _COPYING
 from ._depth import CLAIMS as _DEPTH
 from ._differences import DIFFERENCES as DIFFERENCES
+from ._headlines import HEADLINES as HEADLINES
 from ._identities import CLAIMS as _IDENTITIES
 from ._one_layer import CLAIMS as _ONE_LAYER
 from ._preconditioned import CLAIMS as _PRECONDITIONED

@@ -2,6 +2,7 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._family import CLAIMS as _FAMILY
+from ._headlines import HEADLINES as HEADLINES
 from ._solution import CLAIMS as _SOLUTION
 
 CLAIMS = (*_SOLUTION, *_FAMILY)

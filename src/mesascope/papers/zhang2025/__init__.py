@@ -3,6 +3,7 @@
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._fixed_points import CLAIMS as _FIXED
 from ._flows import CLAIMS as _FLOWS
+from ._headlines import HEADLINES as HEADLINES
 from ._in_weights import CLAIMS as _IN_WEIGHTS
 
 CLAIMS = (*_FIXED, *_FLOWS, *_IN_WEIGHTS)

@@ -7,6 +7,7 @@ from ._descent import CLAIMS as _DESCENT
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._found_here import CLAIMS as _FOUND_HERE
 from ._full_one import CLAIMS as _FULL_ONE
+from ._headlines import HEADLINES as HEADLINES
 from ._other_normalizers import CLAIMS as _OTHER_NORMALIZERS
 from ._reviews import CLAIMS as _REVIEWS
 from ._theorem_41 import CLAIMS as _THEOREM_41

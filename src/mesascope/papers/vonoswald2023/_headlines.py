@@ -1,0 +1,27 @@
+"""What the abstract of vonoswald2023 announces."""
+
+from .._headline import Headline
+
+HEADLINES = (
+    Headline(
+        "One layer of linear attention can be one step of gradient descent on a regression loss.",
+        ("proposition-1",),
+    ),
+    Headline(
+        "Trained layers resemble gradient descent, and their weights match the construction.",
+        ("trained-loss", "sensitivities", "interpolated-weights", "named"),
+    ),
+    Headline(
+        "Deeper models surpass plain gradient descent by a correction of curvature.",
+        ("gd-plus-plus", "looped-gd-plus-plus"),
+        "Two applications of a layer; five layers were not trained.",
+    ),
+    Headline(
+        "With an MLP they solve nonlinear regression by linear models of deep features.",
+        rest="Curved functions with an MLP were not trained.",
+    ),
+    Headline(
+        "On separate tokens a copying layer comes first, as in induction heads.",
+        ("interleaved-one-step", "interleaved-copying"),
+    ),
+)
