@@ -34,6 +34,36 @@ def test_fixed_points_are_critical_in_fractions(learned):
     assert all(entry == 0 for part in gradient for entry in part.ravel())
 
 
+@pytest.mark.parametrize("unequal", [0.0, 1.0])
+def test_the_course_of_merged_heads_solves_their_equations(unequal):
+    """v' = u g and u' = v g, solved by SciPy; the error at the start and the limit are those of fixed points."""
+    dim, examples, lam, times = 3, 7, 0.4, np.array([0.0, 5.0, 20.0, 60.0, 1e3])
+    v, difference = np.array([0.3, -0.1]), unequal * np.array([0.05, 0.2])
+    alpha, gamma = dim**0.5 * lam**2, lam**3 * (examples + 1 + dim) / examples
+
+    def slope(_, state):
+        v, u = state.reshape(2, -1)
+        g = alpha - gamma * v @ u
+        return np.concatenate([g * u, g * v])
+
+    start = np.concatenate([v, v + difference])
+    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-15, "t_eval": times}
+    states = scipy.integrate.solve_ivp(slope, (0, times[-1]), start, **options).y
+    p = np.sum(states[:2] * states[2:], 0)
+    found = theory.merged_course(v, v + difference, lam, dim, examples, times)
+    np.testing.assert_allclose(found, dim * lam - 2 * alpha * p + gamma * p**2, rtol=1e-9)
+    assert found[-1] == pytest.approx(theory.plateau_errors([lam] * dim, examples)[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "sizes", "message"),
+    [([0.1], [-0.1], "never leaves 0"), ([0.1], [0.1, 0.2], "one length"), ([np.nan], [0.1], "finite")],
+)
+def test_bad_starts_of_merged_heads_are_refused(values, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        theory.merged_course(values, sizes, 0.4, 3, 7, [1.0])
+
+
 @pytest.mark.slow
 def test_error_and_gradient_are_those_of_the_engine():
     eigenvalues, rng = np.array([0.9, 0.2]), np.random.default_rng(0)

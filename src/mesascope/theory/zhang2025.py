@@ -189,6 +189,60 @@ def merged_rate(eigenvalues: Sequence[Number]) -> float:
     return float(np.linalg.norm([float(one) ** 2 for one in lam]))
 
 
+def merged_course(
+    values: Sequence[float],
+    sizes: Sequence[float],
+    eigenvalue: Number,
+    dim: int,
+    examples: int,
+    times: Any,
+) -> np.ndarray:
+    r"""Return $E(\hat y - y)^2$ along the flow of merged heads on white inputs, $\Lambda = \lambda I$, in closed form.
+
+    From $U_h = u_h I/\sqrt D$ heads keep this form, and $\hat y = p\, x_q^\top \beta/\sqrt D$ with $p = \sum_h v_h u_h$. Then
+
+    $$v_h' = g u_h, \quad u_h' = g v_h, \quad g = \alpha - \gamma p, \quad \alpha = \sqrt D \lambda^2, \quad
+    \gamma = \lambda^3 \tfrac{N + 1 + D}{N}:$$
+
+    $v_h + u_h$ grows as $z = e^{\int g}$ and $v_h - u_h$ falls as $1/z$, so that $p = P z^2 - Q/z^2$ with
+    $P = \frac14 \sum (v_h + u_h)^2$ and $Q = \frac14 \sum (v_h - u_h)^2$ at the start. $y = z^2$ solves
+    $y' = 2\alpha y - 2\gamma P y^2 + 2\gamma Q$, an equation of Riccati with constant coefficients:
+
+    $$y(t) = \frac{y_+ - r y_-}{1 - r}, \quad r = \frac{1 - y_+}{1 - y_-} e^{-2\delta t}, \quad
+    \delta = \sqrt{\alpha^2 + 4\gamma^2 P Q}, \quad y_\pm = \frac{\alpha \pm \delta}{2\gamma P},$$
+
+    a logistic curve where $Q = 0$: heads whose two factors are equal. The error is $D\lambda - 2\alpha p + \gamma p^2$.
+
+    Args:
+        values: $v_h$ at the start.
+        sizes: $u_h$ at the start, as many; $v_h + u_h$ is not 0 for all heads.
+        eigenvalue: $\lambda > 0$.
+        dim: $D$.
+        examples: $N$.
+        times: $t \ge 0$, any shape.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: zhang2025 (abstract: a time course for certain data and starts); derived here.
+    """
+    lam, n = float(finite_positive("eigenvalue", eigenvalue)), integer_at_least("examples", examples, 1)
+    width = integer_at_least("dim", dim, 1)
+    v, u = finite_reals("values", np.asarray(values)), finite_reals("sizes", np.asarray(sizes))
+    if v.ndim != 1 or v.shape != u.shape:
+        raise ValueError(f"values and sizes must be two lists of one length, got {v.shape} and {u.shape}")
+    rising, falling = np.sum((v + u) ** 2) / 4, np.sum((v - u) ** 2) / 4
+    if rising == 0:
+        raise ValueError("values and sizes: each head has values[h] = -sizes[h], so that it never leaves 0")
+    alpha, gamma = width**0.5 * lam**2, lam * float(_second_moment(lam, width * lam, n))
+    delta = np.hypot(alpha, 2 * gamma * np.sqrt(rising * falling))
+    high, low = ((alpha + sign * delta) / (2 * gamma * rising) for sign in (1, -1))
+    rest = (1 - high) / (1 - low) * np.exp(-2 * delta * np.asarray(times, float))
+    grown = (high - rest * low) / (1 - rest)
+    p = rising * grown - falling / grown
+    return np.asarray(width * lam - 2 * alpha * p + gamma * p**2)
+
+
 def _second_moment(eigenvalue: Any, total: Any, examples: int) -> Any:
     """The entry c of E ββᵀ along an eigenvector; of fractions a fraction."""
     return (eigenvalue**2 * (examples + 1) + total * eigenvalue) / examples

@@ -116,6 +116,16 @@ def other_share(patch):
     patch.setattr(_in_weights, "_course", lambda settings, share: right(settings, 1 - share))
 
 
+def longer_contexts(patch):
+    """A formula for one example more."""
+    right = theory.merged_course
+
+    def wrong(values, sizes, eigenvalue, dim, examples, times):
+        return right(values, sizes, eigenvalue, dim, examples + 1, times)
+
+    patch.setattr(theory, "merged_course", wrong)
+
+
 CASES = {
     "zhang2025/fixed-points": Case(
         {"eigenvalues": [0.5, 0.25]}, shifted_points, (another_formula, other_prompts), traced=False
@@ -141,6 +151,7 @@ CASES = {
         (changed("leaves", lambda time, settings: time + 0.2 * (settings.scale < 1e-4)),),
         traced=False,
     ),
+    "zhang2025/merged-course": Case({"sizes": [[2, 9]]}, longer_contexts, traced=False),
     "zhang2025/in-weights": Case(
         {**SMALL, "heads": 1, "seeds": 1, "shares": [0.0, 0.3, 0.8, 1.0]},
         backwards,

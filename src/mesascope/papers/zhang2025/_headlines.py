@@ -9,7 +9,8 @@ HEADLINES = (
     ),
     Headline(
         "A time course in closed form for certain data and starts.",
-        rest="The flow is solved numerically; the closed form has no claim.",
+        ("merged-course",),
+        "White inputs and multiples of the identity, derived here; the paper's class was not read.",
     ),
     Headline(
         "With separate keys and queries there are exponentially many fixed points.",
