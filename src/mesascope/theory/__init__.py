@@ -1,6 +1,7 @@
 """Closed forms and constructions of the literature, one module per paper; all formulas are derived, not fitted."""
 
 from . import ahn2023 as ahn2023
+from . import bordelon2025 as bordelon2025
 from . import edelman2024 as edelman2024
 from . import fu2024 as fu2024
 from . import gatmiry2024 as gatmiry2024
