@@ -62,8 +62,8 @@ def _curves(settings: _Best) -> Figure:
         panels=(
             Panel(
                 title="isotropic data",
-                xlabel="examples over dimensions, α",
-                ylabel="least error, over that of the answer 0",
+                xlabel="α, examples per dimension",
+                ylabel="least error / error of the answer 0",
                 xscale="log",
                 yscale="log",
                 traces=tuple(traces),
@@ -158,7 +158,7 @@ class _Finite(_Contexts):
 CLAIMS = (
     Claim(
         id=f"{PAPER}/isotropic-best",
-        title="The best L layers leave 1/(1 + α + … + α^L) of a task",
+        title="The best L layers leave 1/(1 + α + … + α^L)",
         evidence="exact",
         origin="ours",
         statement="""On isotropic data of large dimension d with αd examples the least error of L layers of linear attention

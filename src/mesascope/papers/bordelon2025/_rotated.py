@@ -81,10 +81,10 @@ def _curves(settings: _PowerLaw, errors: dict[str, list[float]]) -> Figure:
     ]
     return one_panel(
         "Depth helps at infinite context length where covariances are rotated",
-        "equal steps, eigenvalues k^−ν, source exponent β",
+        "equal steps; eigenvalues $k^{-\\nu}$, source $\\beta$",
         *lines,
         xlabel="layers",
-        ylabel="least error, over that of the answer 0",
+        ylabel="least error / error of the answer 0",
         xscale="log",
         yscale="log",
     )
