@@ -63,7 +63,7 @@ def _curves(settings: _Best) -> Figure:
             Panel(
                 title="isotropic data",
                 xlabel="α, examples per dimension",
-                ylabel="least error / error of the answer 0",
+                ylabel="least error, relative to answer 0",
                 xscale="log",
                 yscale="log",
                 traces=tuple(traces),
@@ -161,8 +161,8 @@ CLAIMS = (
         title="The best L layers leave 1/(1 + α + … + α^L)",
         evidence="exact",
         origin="ours",
-        statement="""On isotropic data of large dimension d with αd examples the least error of L layers of linear attention
-            that are gradient steps, each of its own size, is 1/(1 + α + … + α^L) of that of the answer 0.""",
+        statement="""On isotropic data of large dimension d with αd examples the best L layers that are gradient steps leave
+            1/(1 + α + … + α^L) of the error of the answer 0.""",
         source="derived here, for bordelon2025, which has asymptotics for equal steps (abstract; notes of others)",
         settings=presets(_Best()),
         check=_limit,

@@ -84,7 +84,7 @@ def _curves(settings: _PowerLaw, errors: dict[str, list[float]]) -> Figure:
         "equal steps; eigenvalues $k^{-\\nu}$, source $\\beta$",
         *lines,
         xlabel="layers",
-        ylabel="least error / error of the answer 0",
+        ylabel="least error, relative to answer 0",
         xscale="log",
         yscale="log",
     )
