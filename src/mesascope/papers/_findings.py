@@ -151,5 +151,19 @@ INSIGHTS = (
         ),
         "recall",
     ),
+    Insight(
+        "bordelon2025/isotropic-best",
+        """How much is a layer of linear attention worth? On isotropic prompts of large dimension d with αd examples, layers that
+            are gradient steps with the best sizes leave one over the sum of the first powers of α of the task. With more
+            examples than dimensions each further layer lowers the error by the factor α; with fewer none gets below the part
+            of the task that no example shows. For ten examples a dimension two layers leave a hundredth, and the best sizes
+            are inverse points of Chebyshev's.""",
+        (
+            r"\min_{a_1, \dots, a_L} \frac{\mathrm{E}\,(\hat y - y)^2}{\mathrm{E}\, y^2} = "
+            r"\frac{1}{1 + \alpha + \dots + \alpha^L}, \qquad \frac1{a_k} = 1 + \frac1\alpha + "
+            r"\frac2{\sqrt\alpha} \cos\frac{k\pi}{L + 1}"
+        ),
+        "isotropic",
+    ),
 )
 """In the order in which they are listed."""
