@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-PYTEST_ARGS ?= -n auto --dist worksteal
+PYTEST_ARGS ?= -n auto --dist loadfile
 
 BIN := $(VENV)/bin
 # Each stands in the environment once its packages are installed: those of claims and flows, also those of the page, and all.

@@ -152,6 +152,7 @@ def _wrong_from_one(contexts):
     ("model", "kind", "said"),
     [
         (3, TypeError, "model: must be a model, or a function of contexts .* got int"),
+        (dict, TypeError, r"model: dict is a class, not a model; create one: dict\(…\)"),
         (lambda c: c[:, -1, :2], ValueError, r"predictions of shape \(200, 3\), gave \(200, 2\)"),
         (lambda c: c, ValueError, r"predictions of shape \(200, 3\), gave \(200, 2, 3\)"),
         (

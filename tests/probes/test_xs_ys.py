@@ -2,12 +2,13 @@
 
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
 import mesascope as ms
 from mesascope.cli import main
-from mesascope.probes import EveryPosition, answers, as_callable, identify
+from mesascope.probes import EveryPosition, answers, as_callable, draw_problems, identify
 
 
 def ridge(xs, ys):
@@ -46,7 +47,8 @@ def test_a_model_is_named_from_one_call_for_each_half(prompts):
     )
     assert answer.candidates == ("ridge",)
     assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-4)
-    assert calls[0] == (200, 9, 3) and len(calls) == 3  # all tasks once; two lengths again, for a few
+    # all tasks once; at two lengths the same, twice more and with other labels, for a few
+    assert calls[0] == (200, 9, 3) and calls.count((200, 9, 3)) == 1 and len(calls) == 9
 
 
 @pytest.mark.slow
@@ -83,12 +85,33 @@ def test_other_names_need_the_interface_named(prompts):
     np.testing.assert_array_equal(answers(every, prompts), answers(ridge, prompts))
 
 
-def test_a_model_that_sees_later_labels_is_refused(prompts):
-    def cheat(xs, ys):
-        return ridge(xs, ys) + ys.sum(1, keepdims=True)
+SEES = {
+    "its label": lambda xs, ys: ys,
+    "the label after it": lambda xs, ys: np.roll(ys, -1, 1),
+    "labels in reverse": lambda xs, ys: np.flip(ys, 1),
+    "all labels": lambda xs, ys: np.broadcast_to(ys.sum(1, keepdims=True), ys.shape),
+}
 
-    with pytest.raises(ValueError, match="answers the same contexts differently"):
-        answers(cheat, prompts)
+
+@pytest.mark.parametrize("model", SEES.values(), ids=SEES)
+def test_a_model_that_sees_later_labels_is_refused(model, prompts):
+    with pytest.raises(ValueError, match="changes with this label or later ones"):
+        answers(model, prompts)
+
+
+@pytest.mark.parametrize(
+    "name", ["its label", "all labels"]
+)  # nothing comes after the only label that counts
+def test_a_model_that_sees_the_label_of_the_query_is_refused(name):
+    problems = draw_problems(ms.LinearRegression(3), ms.FewShot(8), 20, jax.random.key(0))
+    with pytest.raises(ValueError, match="of label 9 changes with this label"):
+        answers(SEES[name], problems)
+
+
+def test_a_model_that_draws_is_refused_for_that(prompts):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="switch off dropout"):
+        answers(lambda xs, ys: ridge(xs, ys) + 1e-3 * rng.normal(size=ys.shape), prompts)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ LAWS = [
     ({"kind": "gaussian", "scale": 1e-60}, "law.scale: must lie between 1e-50 and 1e+50 in size"),
     # names
     ({"kind": "gausian"}, "law.kind: unknown kind 'gausian'; did you mean 'gaussian'?"),
-    ({"scale": 1}, "law.kind: missing; use one of constant, empirical"),
+    ({"scale": 1}, "law.kind: missing; use one of constant"),
     ({"kind": "gaussian", "scal": 1}, "law: unknown field 'scal'; did you mean 'scale'?"),
     ({"kind": "gaussian", "gaussian": 1}, "law: unknown field 'gaussian'; use one of kind, scale"),
     (3, "law: must be a law or a table with its kind (constant"),

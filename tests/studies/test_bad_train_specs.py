@@ -130,7 +130,7 @@ SEQUENCES = [
     ),
     (
         {**tree(), "model": {"kind": "transformer", **SOFTMAX}},
-        "model.kind: 'transformer' does not read the symbols of process 'markov-tree'; use one of composed, token-transformer",
+        "model.kind: 'transformer' does not read the symbols of process 'markov-tree'; use one of composed",
     ),
     # how to train
     ({"optimizer": "adm"}, "optimizer.method: unknown value 'adm'; did you mean 'adam'?"),
@@ -216,7 +216,7 @@ COMPOSED = [
     ({"embedding": "bare"}, "model.embedding.kind: unknown kind 'bare'; did you mean 'bare-tokens'?"),
     (
         {"embedding": "one-hot"},
-        "model.embedding.kind: 'one-hot' does not embed complex tokens; use one of bare-tokens, paired-tokens",
+        "model.embedding.kind: 'one-hot' does not embed complex tokens; use one of bare-tokens",
     ),
     ({"embedding": "token-table"}, "model.embedding.width: missing; add it"),
     (
@@ -225,7 +225,7 @@ COMPOSED = [
     ),
     (
         {"readout": "last-entry"},
-        "model.readout.kind: 'last-entry' does not predict complex tokens; use one of dense, first-block",
+        "model.readout.kind: 'last-entry' does not predict complex tokens; use one of dense",
     ),
     ({"readout": {"kind": "last-entry", "sign": 2}}, "model.readout.sign: must be -1 or 1, got 2"),
     ({"loops": 0}, "model.loops: must be at least 1, got 0"),

@@ -153,8 +153,8 @@ INSIGHTS = (
     ),
     Insight(
         "bordelon2025/isotropic-best",
-        """How much is a layer of linear attention worth? On isotropic prompts of large dimension d with αd examples, layers that
-            are gradient steps with the best sizes leave one over the sum of the first powers of α of the task. With more
+        """How much is a layer of linear attention worth? On isotropic prompts of large dimension d with αd examples, layers
+            that are gradient steps with the best sizes leave one over the sum of the first powers of α of the task. With more
             examples than dimensions each further layer lowers the error by the factor α; with fewer none gets below the part
             of the task that no example shows. For ten examples a dimension two layers leave a hundredth, and the best sizes
             are inverse points of Chebyshev's.""",

@@ -63,6 +63,8 @@ def as_callable(
         if (interface, embed, readout) != (None, None, None):
             raise TypeError("model: was made by as_callable already; give interface, embed and readout there")
         return model
+    if isinstance(model, type):
+        raise TypeError(f"model: {model.__name__} is a class, not a model; create one: {model.__name__}(…)")
     if not callable(model):
         raise TypeError(
             f"model: must be a model, or a function of contexts (batch, t, d), got {type(model).__name__}"

@@ -11,7 +11,7 @@ import numpy as np
 from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
 
 from ._adapter import as_callable
-from ._every_position import Embedded, EveryPosition, Predictor, TokenLogits
+from ._every_position import Embedded, EveryPosition, Predictor, TokenLogits, XsYs
 from ._problems import Problems
 
 _BUILT_IN = LinearAttentionModel | SequenceModel | PromptModel
@@ -47,6 +47,8 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     for i, n in enumerate(problems.lengths):
         found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
     for n in {int(problems.lengths[0]), int(problems.lengths[-1])}:
+        if isinstance(function, XsYs):
+            _check_sees_no_label(function, problems, n)
         _check_repeats(function, problems, n, found)
     return found
 
@@ -180,6 +182,20 @@ def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.nd
         raise ValueError(
             "model: answers the same contexts differently when asked again; switch off dropout and sampling, fix its seed, "
             "and let no context see the others of its batch, and no position those after it"
+        )
+
+
+def _check_sees_no_label(function: XsYs, problems: Problems, n: int) -> None:
+    """Refuse predictions of label n that change with this label and those after it, and not by themselves."""
+    x, y = context_arrays(_few(problems), int(problems.lengths[-1]))
+    y = np.pad(y, ((0, 0), (0, 1)))
+    other = y.copy()
+    other[:, n:] = np.abs(y).max() or 1
+    once, again, changed = (function.from_labels(x, labels)[:, n] for labels in (y, y, other))
+    if not _differ(again, once, _rounding(once)) and _differ(changed, once, _rounding(once)):
+        raise ValueError(
+            f"model: its prediction of label {n + 1} changes with this label or later ones; let it see earlier labels only: is "
+            "its mask missing, or off by one?"
         )
 
 
