@@ -269,7 +269,17 @@ def test_bad_input_speaks(tmp_path):
 def test_all_papers_are_known():
     """Found by their modules: none is forgotten, and nothing else is taken for a paper."""
     assert (
-        *("ahn2023", "edelman2024", "fu2024", "gatmiry2024", "giannou2024", "huang2024", "kim2024", "lu2024"),
+        *(
+            "ahn2023",
+            "bordelon2025",
+            "edelman2024",
+            "fu2024",
+            "gatmiry2024",
+            "giannou2024",
+            "huang2024",
+            "kim2024",
+            "lu2024",
+        ),
         *("mahankali2024", "nichani2024", "park2024", "raventos2023", "sander2024", "vladymyrov2024"),
         *(
             "vonoswald2023",

@@ -178,7 +178,9 @@ SEQUENCES = [
         ),
         "model.init.w_kq: 1e+300 is beyond the range of float32",
     ),
-    ({"weights": {"3": 1e300}}, "weights.3: 1e+300 is beyond the range of float32"),
+    ({"weights": {"3": 1e40}}, "weights.3: 1e+40 is beyond the range of float32"),
+    ({"weights": {"3": 1e300}}, "weights.3: must be 0, or lie between 1e-50 and 1e+50, got 1e+300"),
+    ({"weights": {"3": 1e-320}}, "weights.3: must be 0, or lie between"),
     ({"average": 1e-60, "precision": "bfloat16"}, "average: 1e-60 would be 0 in float32"),
     (model("linear-transformer", layers=1025), "model.layers: must be at most 1024, got 1025"),
     (

@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from typing import Any, NoReturn
 
 _AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
@@ -43,7 +45,7 @@ def interruptible() -> Iterator[None]:
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_end_in_time, args=(reader,), daemon=True).start()
     try:
-        with lasting_interrupts(), _handled(_raise):
+        with lasting_interrupts(), _handled(_raise), _jax_is_loaded_whole():
             yield
     finally:
         signal.set_wakeup_fd(before)
@@ -164,6 +166,35 @@ def delayed_interrupts() -> Iterator[None]:
         if callable(handler):
             _again.append(None)
             handler(delayed[0], None)
+
+
+@contextmanager
+def _jax_is_loaded_whole() -> Iterator[None]:
+    """Delay interrupts while jax is imported, whoever imports it: its compiled parts crash where an exception passes them."""
+    finder = _WholeJax()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _WholeJax(MetaPathFinder):
+    """Finds jax as Python does, and runs it in `delayed_interrupts`."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """Return the specification of jax; None for every other module."""
+        found = PathFinder.find_spec(name, path, target) if name == "jax" else None
+        if found is None or found.loader is None:
+            return None
+        load = found.loader.exec_module
+
+        def whole(module: Any) -> None:
+            with delayed_interrupts():
+                load(module)
+
+        found.loader.exec_module = whole  # type: ignore[method-assign]
+        return found
 
 
 @contextmanager

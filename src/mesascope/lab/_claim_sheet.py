@@ -201,4 +201,4 @@ def _section(title: str, values: dict[str, Any]) -> None:
             with ui.element("dt"):
                 ui.label(name.replace("_", " "))
             with ui.element("dd"):
-                sentence(in_short(value)).props(f'data-fact="{name}"')
+                sentence(in_short(value)).props["data-fact"] = name  # a text of props may hold code

@@ -17,6 +17,7 @@ MAX_START = 1e6
 MAX_QUERY = 20_000
 """Characters of an address."""
 _MAX_FIELDS = 1000
+_DEEPEST = 20  # tables in tables that an address may name: settings have three
 _AnySpec = TypeVar("_AnySpec", bound=Spec)
 _WEIGHTS = (Real, Positive, Nonnegative, Scale, Matrix)
 """Types of fields of a start that are weights, or their size."""
@@ -139,6 +140,10 @@ def table_of_query(query: str) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, text in pairs:
         *tables, last = name.split(".")
+        if len(tables) > _DEEPEST:
+            raise SpecError(
+                f"the address has a field in more than {_DEEPEST} tables; open a SPEC file instead"
+            )
         table = data
         for part in tables:
             table = table.setdefault(part, {})

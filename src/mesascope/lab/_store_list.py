@@ -64,7 +64,8 @@ def _entry(session: Session, name: str, title: str, caption: str, entry: Any) ->
 def _row(name: str, title: str, caption: str, fill: Callable[[], Any]) -> ui.expansion:
     """A row that is filled when it opens for the first time."""
     row = ui.expansion(title, caption=caption).classes("w-full lab-claim")
-    row.props(f'data-row="{name}" dense-toggle')
+    row.props("dense-toggle")
+    row.props["data-row"] = name  # a text of props may hold code
     filled: list[bool] = []
 
     async def opened(event: Any) -> None:

@@ -102,14 +102,16 @@ class Field(_Input):
             make = ui.textarea if lines else ui.input
             # with its text from the start: what is set later arrives later, over what was typed meanwhile
             self.element = make(label, value=text, on_change=self._typed).classes("w-full")
-            self.element.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
-            self.element.props.update({key: text for key, text in (("hint", hint), ("title", about)) if text})
+            self.element.props("dense outlined hide-bottom-space debounce=300")
+            texts = {"data-field": name, "hint": hint, "title": about}
+            self.element.props.update({key: text for key, text in texts.items() if text})
             self._write_label(label)
             self.slider = None
             if slider is not None:
                 low, high, step = slider
                 self.slider = Slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
-                self.slider.props(f'dense aria-label="{label}" data-slider="{name}"').classes("px-2")
+                self.slider.props("dense").classes("px-2")
+                self.slider.props.update({"aria-label": label, "data-slider": name})
 
     def _typed(self, event: Any) -> Awaitable[None] | None:
         if not self._muted:
@@ -151,8 +153,8 @@ class Choice(_Input):
         with self.box:
             self.element = ui.select(options, label=label, on_change=lambda event: self._entered(event.value))
             self.element.classes("w-full")
-            self.element.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
-            self.element.props.update(title=about or None)
+            self.element.props("dense outlined options-dense hide-bottom-space")
+            self.element.props.update({"data-field": name, "title": about or None})
             self._write_label(label)
 
     def offer(self, options: dict[str, str]) -> None:

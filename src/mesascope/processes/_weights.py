@@ -13,9 +13,9 @@ from ..specs import (
     as_list,
     checked_at,
     in_file_form,
-    nonnegative,
     show,
     show_number,
+    weight,
 )
 
 Pairs: TypeAlias = tuple[tuple[int, Number], ...]
@@ -33,13 +33,13 @@ def given_weights(value: Any) -> Any:
             length = _length(key)
             if length in table:
                 raise SpecError(f"{length} is given twice; keep one")
-            table[length] = checked_at(nonnegative, one, str(key))
+            table[length] = checked_at(weight, one, str(key))
         return table
     if not isinstance(given, list | tuple):
         raise SpecTypeError(f"must be a table from lengths to weights, or their list, got {show(given)}")
     if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # stored pairs
-        return {length: checked_at(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
-    return tuple(checked_at(nonnegative, one, i) for i, one in enumerate(given))
+        return {length: checked_at(weight, one, i) for i, (length, one) in enumerate(given)}
+    return tuple(checked_at(weight, one, i) for i, one in enumerate(given))
 
 
 def _length(key: Any) -> int:

@@ -137,9 +137,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
         A path in the same folder at which the block must leave a file.
 
     Raises:
-        RecordError: the file cannot be written (no space, no permission, …).
+        RecordError: the file cannot be written (no space, no permission, …), or what lies there is no file: a link, a pipe or
+            a device would be replaced.
     """
     target = Path(target)
+    _refuse_other_than_file(target)
     name = f".{target.name}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     temporary = target.with_name(name)
     try:
@@ -160,6 +162,17 @@ def atomic_path(target: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _refuse_other_than_file(target: Path) -> None:
+    """Refuse to replace a link, a pipe or a device; what cannot be looked at is refused when it is written."""
+    try:
+        mode = target.lstat().st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        what = "link" if stat.S_ISLNK(mode) else "pipe, socket or device"
+        raise RecordError(f"cannot write {target}: a {what} lies there; remove it, or choose another place")
 
 
 def write_text(target: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """Figures as files for print."""
 
+import errno
 import os
 import warnings
 from collections.abc import Sequence
@@ -82,11 +83,24 @@ def render(
         except (RecordError, MemoryError):
             raise
         except Exception as error:  # of matplotlib, about numbers or formulas that a record may hold
+            if full := _disk_error(error):
+                raise RecordError(
+                    f"cannot write {stem}: {full.strerror}; free space or choose another output folder"
+                ) from error
             first = " ".join(str(error).split())
             raise FigureError(
                 f"figure {figure.title!r} cannot be drawn ({first}); correct its numbers, or the text between $ signs"
             ) from error
     return tuple(paths)
+
+
+def _disk_error(error: BaseException | None) -> OSError | None:
+    """The error of the disk because of which a file of a figure could not be ended, which raises another one."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return error
+        error = error.__context__
+    return None
 
 
 def draw_panels(figure: Figure, canvas: "Canvas") -> "list[Axes]":

@@ -49,6 +49,7 @@ from ._fields import require_shape as require_shape
 from ._fields import rows as rows
 from ._fields import scale as scale
 from ._fields import sixth_power_fits as sixth_power_fits
+from ._fields import weight as weight
 from ._help import REQUIRED as REQUIRED
 from ._help import FieldHelp as FieldHelp
 from ._help import field_help as field_help

@@ -145,6 +145,17 @@ def sixth_power_fits(value: Any) -> Number:
     return given
 
 
+def weight(value: Any) -> Number:
+    """Return a number that is 0, or between 1e-50 and 1e50: losses and their curvature keep within double precision."""
+    given = nonnegative(value)
+    if given and not SMALLEST <= float(given) <= LARGEST:
+        raise SpecError(
+            f"must be 0, or lie between {SMALLEST:g} and {LARGEST:g}, got {show(value)}: only ratios of weights matter; divide "
+            "all by one of them"
+        )
+    return given
+
+
 def scale(value: Any) -> Number:
     """Return a number greater than 0 whose sixth power fits double precision."""
     positive(value)
