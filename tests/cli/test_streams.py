@@ -89,3 +89,23 @@ def test_code_that_does_not_return_is_ended(monkeypatch, capsys, received, signa
     with writer, pytest.raises(Ended, match="143"):
         _interrupt._end_in_time(reader)
     assert capsys.readouterr().err.strip() == said
+
+
+WHOLE = """
+from mesascope.cli._interrupt import interruptible
+try:
+    with interruptible():
+        import jax
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_waits_until_jax_is_imported(tmp_path):
+    """Its compiled parts crash where an exception passes them."""
+    (tmp_path / "jax.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nprint('imported')\n")
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    ended = subprocess.run(
+        [sys.executable, "-c", WHOLE], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert (ended.stdout, ended.stderr) == ("imported\ninterrupted\n", "")

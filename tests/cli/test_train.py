@@ -172,6 +172,7 @@ def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp
     for option in ("--export", "--export-average"):
         refusal = run("train", path, option, folder).refusal
         assert f"{option} {str(folder)!r} is not a file that can be written" in refusal
+        assert "is the specification itself" in run("train", path, option, path).refusal
     assert "cannot" in run("train", path, "--export", path / "weights.safetensors").refusal
     assert not (tmp_path / "runs").exists()
 

@@ -307,6 +307,7 @@ def test_an_error_of_a_field_of_another_choice_is_at_that_field(choice, field, t
         ("x=" + "1" * 30_000, "longer than"),
         ("&".join(f"x{n}=1" for n in range(1200)), "more than 1000 fields"),
         ("dim=" + "[" * 5000, "dim"),
+        ("a." * 900 + "b=1", "a field in more than 20 tables"),
     ],
 )
 def test_an_address_that_cannot_be_shown_says_why(query, message):

@@ -29,6 +29,22 @@ def test_content_appears_as_a_whole_and_replaces_the_old(tmp_path):
     assert files_below(tmp_path) == ["deep/file.txt"]
 
 
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe"])
+def test_what_is_no_file_is_not_replaced(tmp_path, kind):
+    target, other = tmp_path / "out.json", tmp_path / "other"
+    if kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target.symlink_to(other)
+    if kind == "link":
+        other.write_text("mine")
+    before = target.lstat()
+    with pytest.raises(RecordError, match="lies there; remove it, or choose another place"):
+        write_text(target, "{}")
+    assert target.lstat() == before and not (kind == "link" and other.read_text() != "mine")
+    assert {path.name for path in tmp_path.iterdir()} <= {"out.json", "other"}
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_block_that_fails_leaves_the_old_content_and_nothing_else(tmp_path, error):
     target = tmp_path / "file.txt"

@@ -1,3 +1,5 @@
+import errno
+import os
 import re
 import subprocess
 import sys
@@ -195,3 +197,18 @@ def test_bad_mathematics_formats_and_folders_are_refused_and_leave_nothing(tmp_p
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="cannot write"):
         render(figure(panel(TRACES["line"])), tmp_path / "file" / "f")
+
+
+def test_a_disk_that_is_full_is_told_whatever_the_library_makes_of_it(tmp_path, monkeypatch):
+    """Where a file cannot be ended its writer fails a second time, with an error of its own."""
+    described = figure(panel(TRACES["line"]))
+
+    def full(*_, **__):
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            raise AttributeError("'Stream' object has no attribute 'pos'")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    with pytest.raises(RecordError, match=r"cannot write .*f: No space left on device; free space"):
+        render(described, tmp_path / "f", formats=("pdf",))

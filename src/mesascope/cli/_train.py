@@ -108,6 +108,8 @@ class Train(PluginOption):
                 raise InputError(
                     f"{option} {file!r} is not a file that can be written; name one such as model.safetensors"
                 )
+            if file and Path(file).resolve() == Path(self.spec).resolve():
+                raise InputError(f"{option} {file!r} is the specification itself; name another file")
             if file and spec.seeds is not None:
                 raise InputError(
                     f"{option} writes the weights of one run, but seeds asks for several; "

@@ -99,7 +99,7 @@ class ClaimsPage(Frame):
             heading(FINDINGS).props("id=found")
             for one in self._shelf.claims:
                 if one.insight:
-                    ui.link(one.title, _address(one.id)).props(f'data-claim="{one.id}"')
+                    ui.link(one.title, _address(one.id)).props["data-claim"] = one.id
         ui.run_javascript(_GO_TO_FOUND)
 
     def _list_stores(self) -> None:

@@ -66,7 +66,9 @@ def _show(facts: dict[str, Any]) -> None:
                     _quantity(label, text, name)
         for name, label in _ASSUMPTIONS.items():
             holds, reason = facts["answers"][name]
-            with ui.row().classes("items-start no-wrap gap-2").props(f'data-answer="{name}"'):
+            row = ui.row().classes("items-start no-wrap gap-2")
+            row.props["data-answer"] = name
+            with row:
                 ui.icon("check_circle" if holds else "cancel").classes(
                     "lab-yes" if holds else "lab-no"
                 ).props("aria-hidden=true")
@@ -74,6 +76,8 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _quantity(label: str, value: str, name: str) -> None:
-    with ui.column().classes("gap-0").props(f'data-fact="{name}"'):
+    column = ui.column().classes("gap-0")
+    column.props["data-fact"] = name
+    with column:
         sentence(label).classes("text-caption lab-caption")
         ui.label(value).classes("text-weight-medium")

@@ -110,10 +110,12 @@ class TrainingPanel:
             with ui.row().classes("items-start gap-2"):
                 self._inputs = {
                     name: ui.input(label, value=value).props(
-                        f'dense outlined stack-label data-field={name} placeholder="as far as the figure"'
+                        'dense outlined stack-label placeholder="as far as the figure"'
                     )
                     for name, label, value in _INPUTS
                 }
+                for name, one in self._inputs.items():
+                    one.props["data-field"] = name
                 ui.button("Train on samples", on_click=self._train).props("no-caps unelevated data-act=train")
             self.work = Work(self._session, "descent")
 

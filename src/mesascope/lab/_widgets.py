@@ -185,15 +185,15 @@ class Plot:
         with ui.card().classes("lab-card") as self.card:
             with ui.row().classes("w-full items-center no-wrap gap-1"):
                 self.title = sentence(name).classes("text-subtitle2 grow").props("role=heading aria-level=2")
-                label = f"download {name}"
-                with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
+                button = ui.button(icon="download").props("flat dense round")
+                button.props["aria-label"] = f"download {name}"
+                with button, ui.menu():
                     for kind in ("pdf", "png", "csv"):
                         ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
             with ui.element("div").classes("w-full lab-frame"):
                 self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
-            self.plot.classes("w-full lab-picture").props(
-                f'role=img aria-label="{name}" data-figure="{name}"'
-            )
+            self.plot.classes("w-full lab-picture").props("role=img")
+            self.plot.props.update({"aria-label": name, "data-figure": name})
             self.caption = sentence("").classes("text-caption lab-caption")
         if height := RESERVED.get(name):
             self.plot.style(f"min-height: {height}px")

@@ -119,9 +119,9 @@ class ModelsPage(Frame):
             heading("Or take your own model")
             for name, spec in self.session.lab.models.items():
                 with ui.row().classes("items-center gap-3"):
-                    ui.button("Identify", on_click=partial(self._identify_own, name)).props(
-                        f'no-caps unelevated aria-label="identify {name}" data-own="{name}"'
-                    )
+                    button = ui.button("Identify", on_click=partial(self._identify_own, name))
+                    button.props("no-caps unelevated")
+                    button.props.update({"aria-label": f"identify {name}", "data-own": name})
                     ui.label(f"{name}: {spec.model.kind} on {spec.source.kind}")
             with ui.element("div").classes("w-full lab-outcome"):
                 self._own = Work(self.session, "given")

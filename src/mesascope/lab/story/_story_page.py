@@ -98,7 +98,8 @@ class StoryPage(SettingPage):
     def _step(self, name: str, fill: Callable[[], None]) -> None:
         title, text = STEPS[name]
         section = ui.element("section").classes("story-step")
-        with section.props(f'id="{name}" data-step="{name}"'):
+        section.props.update({"id": name, "data-step": name})
+        with section:
             self._titles[name] = ui.label(title).classes("story-title").props("role=heading aria-level=3")
             if text:
                 _text(text)
@@ -130,8 +131,8 @@ class StoryPage(SettingPage):
             self._sliders = {name: self._slider(name) for name in _SLIDERS}
 
     def _law(self, kind: str, title: str) -> ui.element:
-        button = ui.element("button").classes("story-law").props(f'type=button data-law="{kind}"')
-        button.props["title"] = tex_to_text(summary(known_kinds("law")[kind]))
+        button = ui.element("button").classes("story-law").props("type=button")
+        button.props.update({"data-law": kind, "title": tex_to_text(summary(known_kinds("law")[kind]))})
         button.on("click", lambda: self.changed("law.kind", kind))
         with button:
             self._thumbnails[kind] = ui.html("", sanitize=False).classes("story-thumbnail")
@@ -148,7 +149,7 @@ class StoryPage(SettingPage):
             slider = Slider(
                 min=low, max=high, step=step, value=low, on_change=lambda event: self._slid(name, event.value)
             )
-            slider.props(f'aria-label="{field.label}" data-slider="{name}" dense')
+            slider.props("dense").props.update({"aria-label": field.label, "data-slider": name})
         return slider, label
 
     def _slid(self, name: str, value: float) -> Awaitable[None] | None:
@@ -207,7 +208,9 @@ class StoryPage(SettingPage):
     def _ask(self, asked: Question, act: Callable[[int], Any]) -> ui.html:
         """Ask, and return the place of the answer."""
         card = "story-preset" if isinstance(asked, Preset) else ""
-        with ui.element("div").classes(card).props(f'data-preset="{asked.id}"'):
+        box = ui.element("div").classes(card)
+        box.props["data-preset"] = asked.id
+        with box:
             ui.label(asked.title).classes("story-preset-title").props("role=heading aria-level=4")
             _glossed(asked.question)
             with ui.row().classes("story-doors"):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
 
+# MLflow tries a server that does not answer for minutes, without a word.
+_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _LONGEST = 6000  # characters of a parameter that MLflow takes
 
 
@@ -37,6 +39,8 @@ def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, exper
     Raises:
         RecordError: MLflow cannot reach the target, or refuses something.
     """
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own use of SQLAlchemy
         from mlflow.exceptions import MlflowException
