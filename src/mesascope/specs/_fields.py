@@ -150,8 +150,8 @@ def weight(value: Any) -> Number:
     given = nonnegative(value)
     if given and not SMALLEST <= float(given) <= LARGEST:
         raise SpecError(
-            f"must be 0, or lie between {SMALLEST:g} and {LARGEST:g}, got {show(value)}: only ratios of weights matter; divide "
-            "all by one of them"
+            f"must be 0, or lie between {SMALLEST:g} and {LARGEST:g}, got {show(value)}: where training ends depends on ratios "
+            "of weights alone; divide all by one of them"
         )
     return given
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..core import exact, finite_number, finite_positive, integer_at_least
 from ..specs import Number
-from ._wishart_moments import wishart_moment
+from .ahn2023 import spectral_moments
 
 
 def limit_moments(most: int, context: Number) -> list[Fraction]:
@@ -67,9 +67,7 @@ def finite_moments(most: int, dim: int, examples: int) -> list[Fraction]:
     Raises:
         TypeError, ValueError: numbers out of range.
     """
-    d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
-    count = integer_at_least("most", most, 0)
-    return [Fraction(wishart_moment(k, d, n), d * n**k) for k in range(count + 1)]
+    return [one / dim for one in spectral_moments(most, dim, examples)]
 
 
 def rotated_moments(most: int, eigenvalues: Sequence[Number], shares: Sequence[Number]) -> list[Fraction]:
@@ -122,8 +120,8 @@ def best_polynomial(layers: int, moments: Sequence[Fraction]) -> list[Fraction]:
 
     Args:
         layers: $L \ge 0$.
-        moments: $m_0, \dots, m_{2L}$ of a measure μ on positive numbers, or more. Where μ has fewer than $L$ points, a
-            polynomial with these roots is returned, of a smaller degree.
+        moments: $m_0, \dots, m_{2L}$ of a measure μ on positive numbers, or more. Where μ has fewer than $L$ points,
+            the polynomial whose roots are these points is returned.
 
     Raises:
         TypeError, ValueError: too few moments.
