@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mesascope.processes import Gaussian, Moments
 from mesascope.theory import (
     Construction,
     ahn2023,
@@ -186,6 +187,11 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: vonoswald2024.gradient_step(np.eye(2), np.inf), ValueError, "step_size must be finite"),
         (lambda: vonoswald2024.gradient_step_tokens(np.ones((4, 3)), np.eye(2)), ValueError,
          r"start must have shape \(d, d\) with the d = 3"),
+        (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, -1, 0.1), ValueError, "examples must be at least 0"),
+        (lambda: vonoswald2024.few_shot_error(Moments((1, 0.1, 1, 0, 3, 0, 15)), 2, 1, 0.1), ValueError,
+         r"the law must be even and have exchangeable coordinates"),
+        (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, 1, 0.1, noise=-1), ValueError, "noise must not be negative"),
+        (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, 1, 0.1, end_token=-1), ValueError, "end_token must not be negative"),
         (lambda: vonoswald2024.ridge_factors(0), ValueError, "dim must be at least 1"),
         (lambda: vonoswald2024.ridge_by_layers(2, 0, 0.1), ValueError, "layers must be at least 1"),
         (lambda: vonoswald2024.ridge_tokens(np.ones(3), 1), ValueError, r"sequence must have shape"),

@@ -1,7 +1,12 @@
+from fractions import Fraction
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from scipy.stats import ortho_group
 
 from mesascope.models import LinearAttentionStack, MesaLayer
+from mesascope.processes import Gaussian, Uniform
 from mesascope.theory import vonoswald2024
 
 
@@ -61,3 +66,41 @@ def test_layers_are_descent_on_the_ridge_problem(attention, layers):
             np.testing.assert_allclose(
                 stream[b, dim + t - 1, :dim], phi @ s[b, t - 1], rtol=1e-12, atol=1e-12
             )
+
+
+def squared_errors(rng, dim, examples, step, noise, end):
+    """‖ŷ − y‖²/d of one step on all neighbours, of many tasks with Gaussian inputs: pair by pair."""
+    count = 20_000
+    w = ortho_group.rvs(dim, size=count, random_state=rng)
+    x = rng.normal(size=(examples + 1, count, dim))
+    y = [np.einsum("bij,bj->bi", w, one) + noise * rng.normal(size=one.shape) for one in x]
+    tokens = []
+    for number in range(examples):
+        tokens += [x[number], y[number]] + ([] if end is None else [np.broadcast_to(end, x[0].shape)])
+    tokens.append(x[-1])
+    answer = np.zeros((count, dim))
+    for before, after in pairwise(tokens):
+        answer += step * after * np.sum(before * x[-1], -1, keepdims=True)
+    return np.mean((answer - y[-1]) ** 2, -1)
+
+
+@pytest.mark.parametrize(
+    "end", [None, np.zeros(3), np.array([0.5, -1.0, 0.2])], ids=["none", "zero", "other"]
+)
+def test_errors_of_few_shot_tasks_are_those_of_random_rotations(end):
+    errors = squared_errors(np.random.default_rng(5), 3, 3, 0.1, 0.3, end)
+    size = None if end is None else float(end @ end)
+    formula = vonoswald2024.few_shot_error(Gaussian(1), 3, 3, 0.1, noise=0.3, end_token=size)
+    assert abs(errors.mean() - float(formula.total)) < 4 * errors.std() / np.sqrt(len(errors))
+    # what other pairs add is far above these intervals, unless the end token is 0
+    added = float(formula.other_pairs)
+    assert added == 0 if size == 0 else added > 10 * errors.std() / np.sqrt(len(errors))
+
+
+def test_errors_of_few_shot_tasks_begin_at_that_of_the_answer_0():
+    law = Uniform(1)
+    assert vonoswald2024.few_shot_error(law, 4, 0, "1/2", noise="1/2").total == law.moment(2) + Fraction(1, 4)
+    # one example in one dimension: (1 − η x²)², and η² times the pair (y, x)
+    v, q = law.moment(2), law.moment(4)
+    one = vonoswald2024.few_shot_error(law, 1, 1, 1)
+    assert one.examples == v * (1 - 2 * v + q) and one.other_pairs == v * q

@@ -5,11 +5,21 @@ one token to the next has the in-context loss $L_t(\Phi) = \frac12 \sum_{i \le t
 $s_t$. Attention is causal, with $\rho = 1$, and $z_t \leftarrow z_t + \sum_{i \le t} W^{PV} z_i (z_i^\top W^{KQ} z_t)$.
 """
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import finite_number, finite_positive, finite_reals, integer_at_least, square_matrix
+from ..core import (
+    exact,
+    finite_nonnegative,
+    finite_number,
+    finite_positive,
+    finite_reals,
+    integer_at_least,
+    square_matrix,
+)
+from ..processes import Law
 from ..specs import Number
 from ._construction import Construction
 
@@ -26,6 +36,23 @@ class MesaFactors(NamedTuple):
     w_q: np.ndarray
     w_p: np.ndarray
     w_v: np.ndarray
+
+
+class FewShotError(NamedTuple):
+    r"""What one gradient step misses of a label, $E\|\hat y - y\|^2/d$, in two parts.
+
+    Attributes:
+        examples: what the step on the pairs $(x_i, y_i)$ alone leaves.
+        other_pairs: what the pairs between examples add, at least 0.
+    """
+
+    examples: Fraction
+    other_pairs: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        """The sum of the two."""
+        return self.examples + self.other_pairs
 
 
 def gradient_step(start: Any, step_size: Number) -> Construction:
@@ -150,6 +177,64 @@ def ridge_tokens(sequence: Any, regularization: Number) -> np.ndarray:
     prior = np.zeros((*s.shape[:-2], dim, 4 * dim))
     prior[..., 3 * dim :] = np.eye(dim) / ridge**0.5
     return np.concatenate([prior, tokens], -2)
+
+
+def few_shot_error(
+    law: Law,
+    dim: int,
+    examples: int,
+    step_size: Number,
+    *,
+    noise: Number = 0,
+    end_token: Number | None = None,
+) -> FewShotError:
+    r"""Return the error of one gradient step on a few-shot task that is written as a sequence.
+
+    The sequence is $x_1, y_1, \dots, x_m, y_m, x$, with $y_i = W x_i + \varepsilon_i$ and $W$ orthogonal, drawn anew from
+    Haar's measure. A layer that was trained on sequences takes a step from 0 on *all* pairs of neighbours: on the examples, and
+    on $(y_i, x_{i+1})$. With an end token $e$ after every label these become $(y_i, e)$ and $(e, x_{i+1})$. With $v = E x_1^2$,
+    $q = E \|x\|^2 x_1^2$ and $u = v + \sigma^2$
+
+    $$\text{examples} = u - 2 \eta m v^2 + \eta^2 m v (q + (m - 1) v^2 + d v \sigma^2),$$
+    $$\text{other pairs} = \eta^2 u ((m - 1) d v^2 + q) \quad\text{or}\quad
+      \eta^2 \|e\|^2 (m v u + (m - 1) v^2 + q/d),$$
+
+    for m ≥ 1. So $e = 0$ removes what the pairs between examples add, and every other end token adds something.
+
+    Args:
+        law: of the inputs; even, with exchangeable coordinates.
+        dim: $d$.
+        examples: $m \ge 0$.
+        step_size: $\eta$, the weight of every pair; $c/t$ where attention takes the mean over $t$ pairs.
+        noise: $\sigma \ge 0$, the standard deviation of the entries of $\varepsilon_i$.
+        end_token: $\|e\|^2 \ge 0$; None for sequences without end tokens.
+
+    Returns:
+        Exact fractions of the numbers given.
+
+    Raises:
+        TypeError, ValueError: numbers out of range, or a law that is not even and exchangeable.
+        MomentError: the law has no fourth moments.
+
+    Source: derived here; the sequences are those of vonoswald2024's few-shot tasks.
+    """
+    d, m = law.check_dim(dim), integer_at_least("examples", examples, 0)
+    if not (law.even and law.exchangeable):
+        raise ValueError(
+            f"the law must be even and have exchangeable coordinates; {law.describe()} is not known to be"
+        )
+    eta = exact(finite_number("step_size", step_size))
+    variance = exact(finite_nonnegative("noise", noise)) ** 2
+    v = Fraction(law.moment(2, d))
+    q = Fraction(law.moment(4, d)) + (d - 1) * Fraction(law.joint_moment((2, 2), d))
+    u = v + variance
+    own = u - 2 * eta * m * v**2 + eta**2 * m * v * (q + (m - 1) * v**2 + d * v * variance)
+    if not m:
+        return FewShotError(own, Fraction(0))
+    if end_token is None:
+        return FewShotError(own, eta**2 * u * ((m - 1) * d * v**2 + q))
+    size = exact(finite_nonnegative("end_token", end_token))
+    return FewShotError(own, eta**2 * size * (m * v * u + (m - 1) * v**2 + q / d))
 
 
 def _previous(sequence: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """How the claims of vonoswald2024 are tested."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import equinox as eqx
 import numpy as np
@@ -10,6 +11,7 @@ from mesascope.papers.vonoswald2024 import (
     _compressed,
     _copying,
     _depth,
+    _few_shot,
     _identities,
     _layer,
     _one_layer,
@@ -26,6 +28,7 @@ TRAINED = {
     "horizon": 14,
     "seeds": 3,
 }  # one training of mesa layers for two claims
+SOFTMAX = {"horizon": 14, "steps": 450, "rate": 0.01, "seed": 0, "seeds": 3}  # one training for two claims
 LAYER = {"heads": 1, "steps": 500, "seeds": 4, "sequences": 1000, "samples": 10}
 
 
@@ -133,14 +136,42 @@ def other_contexts(patch):
     patch.setattr(_preconditioned, "_preconditioned", exchanged)
 
 
-def exchanged_positions(patch):
+def exchanged_positions(module):
     """The trained networks are asked with the positions of every two neighbours exchanged."""
 
     def exchanged(model, settings):
         order = np.arange(settings.horizon) ^ 1
         return eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])
 
-    patch.setattr(_copying, "_trained", with_models(_copying._trained, exchanged))
+    return lambda patch: patch.setattr(
+        module, "softmax_networks", with_models(_copying.softmax_networks, exchanged)
+    )
+
+
+def labels_of_others(variant):
+    """In sequences of this variant the labels are those of other tasks."""
+
+    def break_it(patch):
+        right = _few_shot._tasks
+
+        def exchanged(settings, key, tasks, examples):
+            x, y = right(settings, key, tasks, examples)
+            return x, np.roll(y, 1, 0) if examples == _few_shot._examples(settings, variant) else y
+
+        patch.setattr(_few_shot, "_tasks", exchanged)
+
+    return break_it
+
+
+def end_tokens_add_nothing(patch):
+    """By the formula no end token adds anything."""
+    right = theory.few_shot_error
+
+    def wrong(*args, **settings):
+        found = right(*args, **settings)
+        return found if settings["end_token"] is None else found._replace(other_pairs=Fraction(0))
+
+    patch.setattr(theory, "few_shot_error", wrong)
 
 
 CASES = {
@@ -191,8 +222,24 @@ CASES = {
         traced=False,
     ),
     "vonoswald2024/copying": Case(
-        {"horizon": 14, "steps": 450, "seeds": 1, "tasks": 100, "sequences": 200},
-        exchanged_positions,
+        {**SOFTMAX, "tasks": 100, "sequences": 200},
+        exchanged_positions(_copying),
+        traced=False,
+    ),
+    "vonoswald2024/few-shot-exact": Case(
+        {"cases": [["rademacher", 2, 1, 0.3]]},
+        writes_more(theory, "gradient_step"),
+        (end_tokens_add_nothing,),
+        traced=False,
+    ),
+    "vonoswald2024/few-shot": Case(
+        {**SOFTMAX, "tasks": 1000, "sequences": 200, "compared": 3, "tuning_steps": 30},
+        at_rest(_few_shot, "fall_of_errors", labels_of_others("no end tokens")),
+        (
+            scaled(_few_shot, "_errors", 0.8),
+            at_rest(_few_shot, "fall_of_errors", labels_of_others("end tokens")),
+        ),
+        decision="undecided",
         traced=False,
     ),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -73,6 +74,29 @@ def trained(make: Callable[[Array], SequenceModel], settings: Training) -> dict[
 def drawn(process: OrthogonalAR, key: Array, horizon: int, sequences: int) -> Array:
     """What `process.sample` gives; its loop is compiled once, and not with every call."""
     return process.sample(key, horizon, sequences)
+
+
+def few_shot_sequence(x: Any, y: Any, end: Any | None) -> Array:
+    """x_1, y_1, …, x_m, y_m, x, with an end token after every label unless it is None.
+
+    Args:
+        x: inputs with the query, shape (…, m + 1, d).
+        y: labels of the examples, shape (…, m, d).
+        end: shape (d,).
+
+    Returns:
+        Shape (…, 2m + 1, d), or (…, 3m + 1, d).
+    """
+    each = [x[..., :-1, :], y]
+    if end is not None:
+        each.append(jnp.broadcast_to(end, y.shape))
+    m, d = y.shape[-2:]
+    examples = jnp.stack(each, -2).reshape(*y.shape[:-2], len(each) * m, d)
+    return jnp.concatenate([examples, x[..., -1:, :]], -2)
+
+
+run_layers = eqx.filter_jit(lambda network, tokens: network(tokens))
+"""The stream behind all layers, from tokens (…, n, width)."""
 
 
 def errors_by_length(model: Any, tokens: Array) -> np.ndarray:

@@ -21,20 +21,20 @@ from .._still_falling import unless_falling
 from ._common import PAPER, Tested, Training, data, errors_of_seeds, fall_of_errors, trained
 
 
-class _Training(Training):
+class SoftmaxTraining(Training):
     width: int = 32
     layers: int = 2
     heads: int = 4
 
 
-def _start(settings: _Training, key: Array) -> SequenceModel:
+def _start(settings: SoftmaxTraining, key: Array) -> SequenceModel:
     return transformer(
         settings.dim, settings.width, settings.layers, settings.heads, settings.horizon, key=key
     )
 
 
-@shared(_Training)
-def _trained(settings: _Training) -> dict[int, list[SequenceModel]]:
+@shared(SoftmaxTraining)
+def softmax_networks(settings: SoftmaxTraining) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one softmax transformer per seed."""
     return trained(partial(_start, settings), settings)
 
@@ -43,7 +43,7 @@ def _copying(settings: _Copying) -> Finding:
     """Attention of the first layer to the token before, trained and at the start."""
     problems = draw_problems(*data(settings), settings.tasks, named_key(settings.seed, "copying"))
     starts = [_start(settings, named_key(seed, "model")) for seed in seeds_of(settings)]
-    recorded = _trained(settings)
+    recorded = softmax_networks(settings)
     models, falling = recorded[settings.steps], fall_of_errors(recorded, settings)
     before, after = ([copy_attention(model, problems) for model in group] for group in (starts, models))
     threshold = settings.factor * after[0].baseline
@@ -81,7 +81,7 @@ def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: _
     )
 
 
-class _Copying(_Training, Tested):
+class _Copying(SoftmaxTraining, Tested):
     sequences: int = 2000
     tasks: int = 500
     factor: float = 2.0

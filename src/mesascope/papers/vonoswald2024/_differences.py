@@ -5,7 +5,8 @@ from .._claim import Difference
 _ONE = ("one-layer", "second-block")
 _PROBED = ("compressed-depth", "preconditioned-inputs")
 _DEPTH = ("depth-and-mesa-layer", "mesa-layer-named", *_PROBED)
-_COPY = ("copying",)
+_FEW = ("few-shot",)
+_COPY = ("copying", *_FEW)
 _RUNS = "`run_construction_experiments.ipynb`"
 
 DIFFERENCES = (
@@ -51,7 +52,7 @@ DIFFERENCES = (
     Difference(
         "optimizer",
         "AdamW, decay 0.05, warm-up 1000 to 7e-4, cosine (`run_sensitivity_experiments.ipynb`, cell 7; table 1)",
-        "Adam, rate 0.01, full 0.001, warm-up 100 and cosine schedule, norm clipped at 1",
+        "Adam, rate 0.01 (few-shot 0.005), full 0.001, warm-up 100 and cosine schedule, norm clipped at 1",
         _COPY,
     ),
     Difference("steps", f"5000 ({_RUNS}, cell 7)", "600", _ONE, ("small",)),
@@ -61,7 +62,10 @@ DIFFERENCES = (
         "600, full 20 000",
         _DEPTH,
     ),
-    Difference("steps", "3000 (`run_sensitivity_experiments.ipynb`, cell 7)", "600, full 20 000", _COPY),
+    Difference(
+        "steps", "3000 (`run_sensitivity_experiments.ipynb`, cell 7)", "600, full 20 000", ("copying",)
+    ),
+    Difference("steps", "15 000 (`run_icl.ipynb`, cell 7)", "2500, full 20 000", _FEW),
     Difference("batch", f"256 ({_RUNS}, cell 7)", "64", (*_ONE, *_DEPTH, *_COPY), ("small",)),
     Difference(
         "precision",
@@ -78,7 +82,27 @@ DIFFERENCES = (
     Difference(
         "seeds", f"one model each, mesa layer 5 ({_RUNS}, cells 11 to 15 and 28; Figure 4D)", "5", _DEPTH
     ),
-    Difference("seeds", "5 (`run_sensitivity_experiments.ipynb`, cell 9)", "5", _COPY),
+    Difference("seeds", "5 (`run_sensitivity_experiments.ipynb`, cell 9)", "5", ("copying",)),
+    Difference("seeds", "one network; 5 draws of tasks (`run_icl.ipynb`, cells 7 to 12)", "5 networks", _FEW),
+    Difference(
+        "data",
+        "few-shot tasks of 224 tokens, the length of the training; prefix of 20 tokens (`run_icl.ipynb`, cells 8 and 9)",
+        "few-shot tasks of 20 tokens, full 50; prefix of 2 tokens",
+        _FEW,
+    ),
+    Difference(
+        "optimizer",
+        "end token and prefix by Adam, rate 0.001, 5000 steps, batches of 64 and 128 (`run_icl.ipynb`, cell 8)",
+        "rate 0.05, 200 steps, batches of 64",
+        _FEW,
+        ("small",),
+    ),
+    Difference(
+        "model",
+        "beside softmax networks also mesa layers behind one softmax layer (`run_icl.ipynb`, cell 5)",
+        "softmax networks only",
+        _FEW,
+    ),
     Difference(
         "evaluation",
         f"half the squared error, mean over t = 1 … 50 (`src/train.py:15-19`), 256 sequences ({_RUNS}, cell 22)",
@@ -101,6 +125,6 @@ DIFFERENCES = (
         "evaluation",
         "norms of gradients of tokens behind layer 1 in the tokens before (Figure 3A)",
         "attention of the head that looks most at the token before",
-        _COPY,
+        ("copying",),
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import numpy as np
 
 from mesascope.core import named_key
@@ -15,7 +14,7 @@ from .._claim import Claim, Finding, Settings, presets, within
 from .._figures import one_panel
 from .._identity import identity, relative_error
 from .._prompts import construction_stack
-from ._common import PAPER, drawn
+from ._common import PAPER, drawn, run_layers
 
 
 def _sequences(dim: int, horizon: int, settings: _Drawn) -> np.ndarray:
@@ -38,9 +37,6 @@ def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
     return np.asarray((cross @ solved)[..., 0])
 
 
-_streams = eqx.filter_jit(lambda network, tokens: network(tokens))
-
-
 def _gradient_step(settings: _GradientStep) -> Finding:
     """One layer against Φ₀ − η∇L_t(Φ₀)."""
     errors: dict[str, float] = {}
@@ -49,7 +45,7 @@ def _gradient_step(settings: _GradientStep) -> Finding:
         phi = np.random.default_rng([settings.seed, dim]).normal(size=(dim, dim))
         eta = settings.step_size
         layer = construction_stack(theory.gradient_step(phi, eta), "1", "causal")
-        stream = _streams(layer, theory.gradient_step_tokens(s, phi))
+        stream = run_layers(layer, theory.gradient_step_tokens(s, phi))
         cross, gram = _moments(s)
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
@@ -63,7 +59,7 @@ def _mesa_layer(settings: _MesaLayer) -> Finding:
     for dim, horizon in settings.cases:
         s = _sequences(dim, horizon, settings)
         for regularization in settings.regularizations:
-            stream = _streams(
+            stream = run_layers(
                 _mesa(dim, regularization), theory.gradient_step_tokens(s, np.zeros((dim, dim)))
             )
             errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = relative_error(
@@ -84,9 +80,9 @@ def _linear_limit(settings: _LinearLimit) -> Finding:
     zero = np.zeros((dim, dim))
     tokens = theory.gradient_step_tokens(s, zero)
     layer = construction_stack(theory.gradient_step(zero, 1.0), "1", "causal")
-    linear = np.asarray(_streams(layer, tokens))[..., :dim]
+    linear = np.asarray(run_layers(layer, tokens))[..., :dim]
     gaps = [
-        relative_error(_streams(_mesa(dim, value), tokens)[..., :dim] / value, linear)
+        relative_error(run_layers(_mesa(dim, value), tokens)[..., :dim] / value, linear)
         for value in settings.regularizations
     ]
     slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings.regularizations))
