@@ -191,7 +191,7 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: vonoswald2024.few_shot_error(Moments((1, 0.1, 1, 0, 3, 0, 15)), 2, 1, 0.1), ValueError,
          r"the law must be even and have exchangeable coordinates"),
         (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, 1, 0.1, noise=-1), ValueError, "noise must not be negative"),
-        (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, 1, 0.1, end_token=-1), ValueError, "end_token must not be negative"),
+        (lambda: vonoswald2024.few_shot_error(Gaussian(1), 2, 1, 0.1, end_token=-1), ValueError, "end_token must not"),
         (lambda: vonoswald2024.ridge_factors(0), ValueError, "dim must be at least 1"),
         (lambda: vonoswald2024.ridge_by_layers(2, 0, 0.1), ValueError, "layers must be at least 1"),
         (lambda: vonoswald2024.ridge_tokens(np.ones(3), 1), ValueError, r"sequence must have shape"),

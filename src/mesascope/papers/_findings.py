@@ -112,6 +112,18 @@ INSIGHTS = (
         "second-block",
     ),
     Insight(
+        "vonoswald2024/few-shot-exact",
+        """A layer that learned from sequences solves few-shot tasks x_1, y_1, x_2, y_2, … by a step on all neighbours, the
+            useless pairs (label, next input) among them. Where attention takes the mean the first of these steps are large:
+            the error rises above that of the answer 0 before it falls. End tokens 0 remove the useless pairs. Below, η is the
+            step on m examples, σ the noise, v = E x_j² for every entry j, q = E ‖x‖² x_j², and u = v + σ².""",
+        (
+            r"\mathrm{E} \|\hat y - y\|^2 = \mathrm{E} \|\hat y_{\text{examples}} - y\|^2 "
+            r"+ \eta^2 d\, u \bigl((m - 1)\, d v^2 + q\bigr)"
+        ),
+        "few-shot-exact",
+    ),
+    Insight(
         "sander2024/double-count",
         """For independent eigenvalues the loss of the authors' program counts one term twice. Descent on that loss gives the
             weights that they store to the last digits of single precision; descent on the right loss does not. Both losses have
