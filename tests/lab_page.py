@@ -88,7 +88,7 @@ def wait_until_drawn(page, tab):
 def choose(page, name, option):
     page.locator(f'.q-select:has([data-field="{name}"]), .q-select[data-field="{name}"]').first.click()
     page.get_by_role("option", name=option, exact=True).click()
-    # a third of a second later its menu takes the focus back, also from where one types by then
+    # a third of a second after a choice the menu gives the focus back to its field, wherever one types by then
     page.wait_for_selector('[id^="q-portal--menu"]', state="detached")
 
 

@@ -90,7 +90,7 @@ def squared_errors(rng, dim, examples, step, noise, end):
 def test_errors_of_few_shot_tasks_are_those_of_random_rotations(end):
     errors = squared_errors(np.random.default_rng(5), 3, 3, 0.1, 0.3, end)
     size = None if end is None else float(end @ end)
-    formula = vonoswald2024.few_shot_error(Gaussian(1), 3, 3, 0.1, noise=0.3, end_token=size)
+    formula = vonoswald2024.few_shot_error(Gaussian(1), 3, 3, 0.1, noise=0.3, end_token_square=size)
     assert abs(errors.mean() - float(formula.total)) < 4 * errors.std() / np.sqrt(len(errors))
     # what other pairs add is far above these intervals, unless the end token is 0
     added = float(formula.other_pairs)
@@ -104,3 +104,18 @@ def test_errors_of_few_shot_tasks_begin_at_that_of_the_answer_0():
     v, q = law.moment(2), law.moment(4)
     one = vonoswald2024.few_shot_error(law, 1, 1, 1)
     assert one.examples == v * (1 - 2 * v + q) and one.other_pairs == v * q
+
+
+def test_the_mean_over_all_pairs_makes_few_shot_errors_rise_first_and_leaves_a_part_of_them():
+    """The step of long sequences, 1/v, divided by the number of pairs: the numbers of the paper's page."""
+    law = Uniform(1)
+    v = law.moment(2)
+
+    def left(examples, pairs, square):
+        step = 1 / (v * pairs * examples)
+        return vonoswald2024.few_shot_error(law, 10, examples, step, end_token_square=square).total / v
+
+    assert left(1, 2, None) == Fraction(27, 5)
+    # what is above the limits falls as 1/m, from a few times d
+    assert 0 < left(10**6, 2, None) - Fraction(1, 4) < 1e-4
+    assert 0 < left(10**6, 3, 0) - Fraction(4, 9) < 1e-4

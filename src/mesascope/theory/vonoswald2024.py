@@ -186,7 +186,7 @@ def few_shot_error(
     step_size: Number,
     *,
     noise: Number = 0,
-    end_token: Number | None = None,
+    end_token_square: Number | None = None,
 ) -> FewShotError:
     r"""Return the error of one gradient step on a few-shot task that is written as a sequence.
 
@@ -207,7 +207,7 @@ def few_shot_error(
         examples: $m \ge 0$.
         step_size: $\eta$, the weight of every pair; $c/t$ where attention takes the mean over $t$ pairs.
         noise: $\sigma \ge 0$, the standard deviation of the entries of $\varepsilon_i$.
-        end_token: $\|e\|^2 \ge 0$; None for sequences without end tokens.
+        end_token_square: $\|e\|^2 \ge 0$; None for sequences without end tokens.
 
     Returns:
         Exact fractions of the numbers given.
@@ -231,9 +231,9 @@ def few_shot_error(
     own = u - 2 * eta * m * v**2 + eta**2 * m * v * (q + (m - 1) * v**2 + d * v * variance)
     if not m:
         return FewShotError(own, Fraction(0))
-    if end_token is None:
+    if end_token_square is None:
         return FewShotError(own, eta**2 * u * ((m - 1) * d * v**2 + q))
-    size = exact(finite_nonnegative("end_token", end_token))
+    size = exact(finite_nonnegative("end_token_square", end_token_square))
     return FewShotError(own, eta**2 * size * (m * v * u + (m - 1) * v**2 + q / d))
 
 

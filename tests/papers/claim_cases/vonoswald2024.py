@@ -169,7 +169,7 @@ def end_tokens_add_nothing(patch):
 
     def wrong(*args, **settings):
         found = right(*args, **settings)
-        return found if settings["end_token"] is None else found._replace(other_pairs=Fraction(0))
+        return found if settings["end_token_square"] is None else found._replace(other_pairs=Fraction(0))
 
     patch.setattr(theory, "few_shot_error", wrong)
 

@@ -18,13 +18,16 @@ from .._intervals import above
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import unless_falling
-from ._common import PAPER, Tested, Training, data, errors_of_seeds, fall_of_errors, trained
+from ._common import PAPER, PAPER_SIZES, Tested, Training, data, errors_of_seeds, fall_of_errors, trained
 
 
 class SoftmaxTraining(Training):
     width: int = 32
     layers: int = 2
     heads: int = 4
+
+
+SOFTMAX_SIZES = PAPER_SIZES | {"width": 128, "rate": 0.001}
 
 
 def _start(settings: SoftmaxTraining, key: Array) -> SequenceModel:
@@ -99,12 +102,7 @@ CLAIMS = (
             14, 16 and 17; authors' `run_sensitivity_experiments.ipynb`, cells 7 and 9""",
         settings=presets(
             _Copying(),
-            dim=10,
-            horizon=50,
-            width=128,
-            rate=0.001,
-            batch=256,
-            steps=20_000,
+            **SOFTMAX_SIZES,
             factor=4.0,
         ),
         check=_copying,

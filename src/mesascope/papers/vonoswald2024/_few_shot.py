@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from mesascope.core import named_key
@@ -21,7 +20,7 @@ from .._intervals import above, below, mean_interval
 from .._runs import seeds_of
 from .._still_falling import unless_falling
 from ._common import LAWS, PAPER, Tested, fall_of_errors, few_shot_sequence
-from ._copying import SoftmaxTraining, softmax_networks
+from ._copying import SOFTMAX_SIZES, SoftmaxTraining, softmax_networks
 
 _VARIANTS = ("no end tokens", "end tokens", "end tokens and prefix")
 
@@ -53,9 +52,12 @@ def _errors(model: SequenceModel, x: Array, y: Array, end: Array | None, prefix:
 
 
 @eqx.filter_jit
-def _tuned(model: SequenceModel, settings: _FewShot, key: Array, variant: str, end: Array | None) -> Array:
+def _tuned(model: SequenceModel, settings: _FewShot, key: Array, end: Array | None = None) -> Array:
     """The end token, or the prefix for given end tokens, with the least error over all queries found by Adam."""
-    examples, optimizer = _examples(settings, variant), optax.adam(settings.tuning_rate)
+    import optax
+
+    examples = _examples(settings, _VARIANTS[1 if end is None else 2])
+    optimizer = optax.adam(settings.tuning_rate)
     start, draws = jax.random.split(key)
     shape = (settings.dim,) if end is None else (settings.prefix, settings.dim)
 
@@ -75,8 +77,8 @@ def _tuned(model: SequenceModel, settings: _FewShot, key: Array, variant: str, e
 
 def _curves(settings: _FewShot, model: SequenceModel, seed: int) -> dict[str, np.ndarray]:
     """Variant → errors after 1, 2, … examples of the network of a seed."""
-    end = _tuned(model, settings, named_key(seed, "end token"), _VARIANTS[1], None)
-    prefix = _tuned(model, settings, named_key(seed, "prefix"), _VARIANTS[2], end)
+    end = _tuned(model, settings, named_key(seed, "end token"))
+    prefix = _tuned(model, settings, named_key(seed, "prefix"), end)
     chosen = dict(zip(_VARIANTS, ((None, None), (end, None), (end, prefix)), strict=True))
     found = {}
     for variant, tokens in chosen.items():
@@ -168,12 +170,7 @@ CLAIMS = (
             5 to 12 at commit c8c1e37""",
         settings=presets(
             _FewShot(),
-            dim=10,
-            horizon=50,
-            width=128,
-            rate=0.001,
-            batch=256,
-            steps=20_000,
+            **SOFTMAX_SIZES,
             compared=10,
             tuning_steps=5000,
             tuning_rate=0.001,

@@ -69,7 +69,7 @@ def _check(settings: _Exact) -> Finding:
     for law, dim, examples, noise in settings.cases:
         for name, size in _ENDS.items():
             given = (LAWS[law], dim, examples, settings.step_size)
-            formula = theory.few_shot_error(*given, noise=noise, end_token=size)
+            formula = theory.few_shot_error(*given, noise=noise, end_token_square=size)
             summed = _mean_error(*given, noise, _end_token(size, dim))
             errors[f"{law}, d = {dim}, {examples} examples, {name}"] = relative_error(
                 summed, float(formula.total)
@@ -100,7 +100,7 @@ def _figure(settings: _Exact) -> Figure:
     def errors(size: float | None, step: Callable[[int], float]) -> list[float]:
         pairs = counts * (2 if size is None else 3)
         found = (
-            theory.few_shot_error(law, dim, m, step(t), end_token=size)
+            theory.few_shot_error(law, dim, m, step(t), end_token_square=size)
             for m, t in zip(counts.tolist(), pairs.tolist(), strict=True)
         )
         return [float(one.total) / variance for one in found]
