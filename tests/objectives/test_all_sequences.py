@@ -11,7 +11,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import mesascope as ms
-from mesascope.objectives import _finite
+from mesascope.objectives import _finite, sample_losses
+from mesascope.specs import component
 
 TASK = ms.NextToken(6)
 PROCESSES = {
@@ -76,6 +77,31 @@ def test_a_model_whose_loss_is_known_by_hand():
     assert float(found) == pytest.approx(loss, rel=1e-13)
     other = ms.population_loss(Counting(2, jnp.asarray(1.3)), process, ms.NextToken(horizon))
     assert float(other) > float(found)
+
+
+@component
+class Alternating(ms.processes.SymbolProcess):
+    """0 1 0 1 … or 1 0 1 0 …, each with probability 1/2: all other sequences have probability 0."""
+
+    symbols = 2
+
+    def draw_tasks(self, key, count):
+        return jax.random.bernoulli(key, shape=(count,))
+
+    def sequences_of(self, key, tasks, horizon):
+        return (jnp.arange(horizon) + tasks[:, None]) % 2
+
+    def probabilities_of(self, sequences):
+        return (np.diff(sequences) != 0).all(1) / 2
+
+
+@pytest.mark.parametrize("process", [ms.Urns(3, concentration=0.7), Alternating()], ids=["urns", "zeros"])
+def test_it_is_the_sum_of_the_losses_of_all_sequences_with_the_weights_of_the_task(process):
+    task = ms.NextToken(4, weights=(2.0, 0.5))
+    model = Counting(process.symbols, jnp.asarray(0.8))
+    sequences = np.array(list(product(range(process.symbols), repeat=4)))
+    expected = process.probabilities_of(sequences) @ np.asarray(sample_losses(model, sequences, task))
+    assert float(ms.population_loss(model, process, task)) == pytest.approx(expected, rel=1e-13)
 
 
 def test_a_pool_of_chains_is_the_mean_over_its_tasks():

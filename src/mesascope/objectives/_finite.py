@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,19 +17,18 @@ from mesascope.processes import FewShot, NextToken, SymbolProcess, TrainingSet
 from ._engine import Objective
 from ._sample_losses import check_model_reads, sample_losses
 
-_BATCH = 500  # samples in memory at the same time
+_BATCH = 64  # samples in memory at the same time: more were not faster
 MAX_SEQUENCES = 2**20
 
 
 class FiniteObjective(Objective):
-    r"""The mean $\sum_i p_i L_i$ over samples with probabilities $p_i$.
+    r"""The sum $\sum_i p_i L_i$ over samples with probabilities $p_i$.
 
     Attributes:
         process: what the samples are from.
         task: the weights of predictions.
-        samples: in batches of equal size b, arrays of shape (batches, b, …): prompts, or sequences of symbols; the first sample
-            fills up the last batch.
-        probabilities: of the samples up to a factor, 0 for those that fill up; shape (batches, b).
+        samples: in batches of b, shape (batches, b, …); the first sample fills up the last batch.
+        probabilities: p_i, shape (batches, b, …); 0 for those that fill up.
     """
 
     process: TrainingSet | SymbolProcess = eqx.field(static=True)
@@ -42,14 +40,38 @@ class FiniteObjective(Objective):
         """Return the loss, differentiable, with standard error 0."""
         require_x64("Enumeration")
         check_model_reads(model, self.process)
-        value = _mean_loss(model, self.task, self.samples, self.probabilities)
+        value = _sum(self, model)
         return Estimate(value, jnp.zeros_like(value))
+
+    def of_batch(self, model: Any, samples: Any, probabilities: Array) -> Array:
+        """Return the part of the sum that one batch gives."""
+        return probabilities @ sample_losses(model, samples, self.task)
+
+
+class AllContextsObjective(FiniteObjective):
+    r"""The cross-entropy as a sum over all contexts c of T − 1 symbols.
+
+    $$\sum_c P(c) \sum_{t=2}^{T-1} w_t \sum_s P(s \mid c_1 \dots c_t) (-\log p_t(s \mid c_1 \dots c_t)),$$
+
+    where p_t is what the model predicts after t symbols.
+
+    Attributes:
+        samples: the contexts, shape (batches, b, T − 1).
+        probabilities: $w_t P(c) P(s|c_1 … c_t)$ for t = 2 … T − 1, shape (batches, b, T − 2, S).
+    """
+
+    def of_batch(self, model: Any, samples: Array, probabilities: Array) -> Array:
+        """Return the part of the sum that one batch gives."""
+        return -jnp.sum(probabilities * jax.nn.log_softmax(model.predictions(samples)))
 
 
 @lru_cache(maxsize=2)  # of at most 2 GiB each
 def objective_on_a_set(process: TrainingSet, task: FewShot) -> FiniteObjective:
-    """Return the objective of a training set."""
-    return _in_batches(process, task, lambda: process.table(task.examples), np.ones(process.prompts))
+    """Return the objective of a training set: the mean over its prompts."""
+    count = process.prompts
+    with jax.ensure_compile_time_eval():
+        batches = _in_batches(process.table(task.examples), np.full(count, 1 / count))
+    return FiniteObjective(process, task, *batches)
 
 
 @lru_cache(maxsize=2)
@@ -66,39 +88,55 @@ def objective_on_all_sequences(process: SymbolProcess, task: NextToken) -> Finit
             f"Enumeration: {symbols} symbols have {symbols}^{horizon} sequences of horizon {horizon}, more than 2^20; use "
             "MonteCarlo, or a smaller horizon"
         )
-    sequences = np.stack(np.unravel_index(np.arange(symbols**horizon), (symbols,) * horizon), -1).astype(
-        np.int32
-    )
-    probabilities = process.probabilities_of(sequences)
+    probabilities = process.probabilities_of(_all_sequences(symbols, horizon))
     if probabilities is None:
         raise TypeError(
             f"Enumeration: {type(process).__name__} does not tell the probability of a sequence; define probabilities_of, or "
             "use MonteCarlo ('monte-carlo' in a SPEC)"
         )
-    return _in_batches(process, task, lambda: sequences, probabilities)
-
-
-def _in_batches(
-    process: Any, task: Any, draw: Callable[[], Any], probabilities: np.ndarray
-) -> FiniteObjective:
+    chances = _chances(probabilities / probabilities.sum(), symbols, horizon)
     with jax.ensure_compile_time_eval():
-        table, count = draw(), len(probabilities)
-        size = min(_BATCH, count)
-        batches = -(-count // size)
-        place = np.arange(batches * size).reshape(batches, size)
-        inside = place < count
-        chosen = np.where(inside, place, 0)
-        samples = jax.tree.map(lambda array: jnp.asarray(np.asarray(array)[chosen]), table)
-        return FiniteObjective(
-            process, task, samples, jnp.asarray(np.where(inside, probabilities[chosen], 0.0))
-        )
+        weighted = np.asarray(task.weights_array())[:, None] * chances
+        batches = _in_batches(_all_sequences(symbols, horizon - 1), weighted)
+    return AllContextsObjective(process, task, *batches)
+
+
+def _all_sequences(symbols: int, length: int) -> np.ndarray:
+    """Return all sequences in the order of their digits, shape (S^length, length)."""
+    digits = np.unravel_index(np.arange(symbols**length), (symbols,) * length)
+    return np.stack(digits, -1).astype(np.int32)
+
+
+def _chances(probabilities: np.ndarray, symbols: int, horizon: int) -> np.ndarray:
+    """Return P(c) P(s|c_1 … c_t) of all contexts c for t = 2 … T − 1, shape (S^{T−1}, T − 2, S).
+
+    Args:
+        probabilities: of all sequences, shape (S^T,).
+        symbols: S.
+        horizon: T.
+    """
+    contexts = probabilities.reshape(-1, symbols).sum(1)
+    found = np.empty((len(contexts), horizon - 2, symbols))
+    for t in range(2, horizon):
+        after = probabilities.reshape(symbols**t, symbols, -1).sum(-1)
+        total = after.sum(1, keepdims=True)
+        follows = np.divide(after, total, out=np.zeros_like(after), where=total > 0)
+        found[:, t - 2] = contexts[:, None] * np.repeat(follows, len(contexts) // len(follows), 0)
+    return found
+
+
+def _in_batches(samples: Any, probabilities: np.ndarray) -> tuple[Any, Array]:
+    count = len(probabilities)
+    batches = -(-count // _BATCH)
+    size = -(-count // batches)
+    place = np.arange(batches * size).reshape(batches, size)
+    chosen = np.where(place < count, place, 0)
+    filled = probabilities[chosen]
+    filled[place >= count] = 0
+    return jax.tree.map(lambda array: jnp.asarray(np.asarray(array)[chosen]), samples), jnp.asarray(filled)
 
 
 @eqx.filter_jit
-def _mean_loss(model: Any, task: Any, samples: Any, probabilities: Array) -> Array:
-    @jax.checkpoint
-    def total(batch: tuple[Any, Array]) -> Array:
-        some, weights = batch
-        return weights @ sample_losses(model, some, task)
-
-    return jnp.sum(jax.lax.map(total, (samples, probabilities))) / jnp.sum(probabilities)
+def _sum(objective: FiniteObjective, model: Any) -> Array:
+    of_batch = jax.checkpoint(lambda batch: objective.of_batch(model, *batch))
+    return jnp.sum(jax.lax.map(of_batch, (objective.samples, objective.probabilities)))
