@@ -3,9 +3,18 @@
 import jax
 import pytest
 
-from mesascope import DiagonalUnitary, ExactMoments, Gaussian, LinearAttention, NextToken
+from mesascope import (
+    DiagonalUnitary,
+    ExactMoments,
+    Gaussian,
+    LinearAttention,
+    MarkovChains,
+    NextToken,
+    gradient_flow,
+)
 from mesascope.objectives import losses_and_gradients
 from mesascope.objectives._exact import exact_objective
+from mesascope.papers.edelman2024 import _exact_flow
 
 KEY = jax.random.key(0)
 
@@ -49,6 +58,17 @@ def test_planning(benchmark, bar, horizon):
         return ExactMoments().objective(process, NextToken(horizon))
 
     benchmark.pedantic(plan, rounds=10, warmup_rounds=1)
+
+
+def test_steps_of_the_flow_of_a_transformer(benchmark, bar):
+    """Two layers of attention alone of width 16, on all sequences of ten of two symbols."""
+    bar(
+        what="100 steps of the exact flow of a softmax transformer, width 16, two symbols, T = 10",
+        seconds=5.0,
+    )
+    settings = _exact_flow._Saddle(width=16)
+    start, process, task = _exact_flow.transformer(settings, 10), MarkovChains(2), NextToken(10)
+    benchmark.pedantic(lambda: gradient_flow(start, process, task, max_steps=100), rounds=5, warmup_rounds=1)
 
 
 def test_first_plan_of_a_process(benchmark, bar, run_python):

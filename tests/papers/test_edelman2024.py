@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from claim_cases.edelman2024 import ORDER, QUICK, planted
 
-from mesascope.papers.edelman2024 import CLAIMS
+import mesascope as ms
+from mesascope.papers.edelman2024 import CLAIMS, _exact_flow
 
-PHASES, NAMED = CLAIMS[2:]
+PHASES, NAMED = CLAIMS[-2:]
 pytestmark = pytest.mark.slow
 
 
@@ -58,3 +61,24 @@ def test_names(monkeypatch):
     assert judged(monkeypatch, NAMED, ORDER[2]).decision == "met"
     assert judged(monkeypatch, NAMED, ORDER[1]).decision == "not met"
     assert judged(monkeypatch, NAMED, _alternating).decision == "not met"
+
+
+def test_keys_and_queries_that_are_zero_have_no_gradient_and_curvatures_of_both_signs():
+    """L = L₀ + Σ ⟨G, W_Kᵀ W_Q⟩ + …: the curvatures are ±σ(G), each as many times as a key has entries."""
+    settings = _exact_flow._Saddle(horizon=5, width=3, layers=1, scale=0.7)
+    model = _exact_flow._without_links(_exact_flow.transformer(settings, seed=0))
+    objective = ms.Enumeration().objective(ms.MarkovChains(2), ms.NextToken(5))
+    size = settings.width**2
+
+    def loss(links):
+        parts = links.reshape(2, 1, settings.width, settings.width)
+        return objective(eqx.tree_at(_exact_flow._keys_and_queries, model, [*parts])).value
+
+    links = np.zeros(2 * size)
+    assert np.abs(jax.grad(loss)(links)).max() == 0
+    curvatures = np.linalg.eigvalsh(jax.hessian(loss)(links))
+    largest = curvatures.max()
+    assert largest > 1e-4
+    np.testing.assert_allclose(curvatures, -curvatures[::-1], atol=1e-12 * largest)
+    np.testing.assert_allclose(curvatures[:3], -largest, rtol=1e-9)
+    assert abs(curvatures[3]) < (1 - 1e-3) * largest

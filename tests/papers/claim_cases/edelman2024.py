@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mesascope.papers.edelman2024 import _data, _phases
+from mesascope.papers.edelman2024 import _data, _exact_flow, _phases
 from mesascope.theory import edelman2024 as theory
 
 from . import Case
@@ -39,6 +39,21 @@ def with_half_a_count(patch):
     patch.setattr(theory, "probabilities", probabilities)
 
 
+def bigrams_for_unigrams(patch):
+    right = theory.probabilities
+    other = {"uniform": "uniform", "unigram": "bigram", "bigram": "unigram"}
+    patch.setattr(theory, "probabilities", lambda name, *rest: right(other[name], *rest))
+
+
+def values_for_keys(patch):
+    """The weights that are set to 0 are those of values and outputs: the critical point sees the last symbol only."""
+    patch.setattr(
+        _exact_flow,
+        "_keys_and_queries",
+        lambda model: [w for one in model.network.layers for w in (one.layer.w_v, one.layer.w_p)],
+    )
+
+
 def planted(*strategies, from_seed=0):
     """Models that are these strategies one after another; those of the first seeds are the first one for ever."""
 
@@ -68,6 +83,12 @@ def _model(strategy, symbols):
 CASES = {
     "edelman2024/bayes": Case(
         {"sizes": [[2, 6], [3, 4]]}, two_for_one, (bigrams_lose_as_unigrams,), traced=False
+    ),
+    "edelman2024/saddle": Case(
+        {"horizon": 8, "width": 2, "time": 100.0, "seeds": 1},
+        bigrams_for_unigrams,
+        (values_for_keys,),
+        traced=False,
     ),
     "edelman2024/phases": Case(
         {**QUICK, "seeds": 5}, planted(*ORDER), decision="not met", turned="met", traced=False

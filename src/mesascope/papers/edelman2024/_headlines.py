@@ -9,7 +9,7 @@ HEADLINES = (
     ),
     Headline(
         "Training passes from uniform predictions to unigrams of the context, then suddenly to bigrams.",
-        ("phases", "short-contexts"),
+        ("phases", "saddle", "short-contexts"),
         "How sudden the last transition is has no claim.",
     ),
     Headline(
