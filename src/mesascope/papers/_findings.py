@@ -181,7 +181,7 @@ INSIGHTS = (
         "edelman2024/saddle",
         """Why does a transformer wait at unigrams before it learns bigrams? The loss sees keys and queries only through the
             product of their matrices: where both are 0, neither has a gradient. A small transformer whose attention is uniform
-            first learns all that uniform attention can, and is then at a saddle. Only keys and queries lead away from it, slowly
+            first learns all that uniform attention can, and is then at a saddle. Only keys and queries lead away, slowly
             at first, at a rate that is the largest singular value of a matrix: the loss near the saddle is bilinear in the keys
             and queries of each layer.""",
         (

@@ -85,7 +85,7 @@ CASES = {
         {"sizes": [[2, 6], [3, 4]]}, two_for_one, (bigrams_lose_as_unigrams,), traced=False
     ),
     "edelman2024/saddle": Case(
-        {"horizon": 8, "width": 2, "time": 100.0, "seeds": 1},
+        {"horizon": 8, "width": 2, "seeds": 1},
         bigrams_for_unigrams,
         (values_for_keys,),
         traced=False,

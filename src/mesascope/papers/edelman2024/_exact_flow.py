@@ -146,7 +146,10 @@ def _passed(settings: _Saddle, seed: int, strategies: _Strategies) -> _Passed:
     links = jax.tree.map(jnp.zeros_like, eqx.filter(start, eqx.is_inexact_array))
     links = eqx.combine(eqx.tree_at(_keys_and_queries, links, replace_fn=jnp.ones_like), start)
     others = jax.tree.map(lambda w: 1 - w if eqx.is_inexact_array(w) else w, links)
-    curvatures = [stability(point.model, process, task, mask=mask).curvatures for mask in (links, others)]
+    curvatures = [
+        stability(point.model, process, task, mask=mask).curvatures if point.converged else np.full(2, np.nan)
+        for mask in (links, others)
+    ]
     return _Passed(
         flow,
         [name for name, _ in groupby(nearest)],
