@@ -239,6 +239,5 @@ CLAIMS = (
             point, residual 10⁻¹², whose loss differs from the flow's by at most 1 % of its fall; its curvatures are negative
             along keys and queries only.""",
         history="Flows of seeds 10 to 12 with weights drawn in another way, and of these seeds, were looked at before.",
-        cost="about 10 min",
     ),
 )
