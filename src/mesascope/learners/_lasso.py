@@ -17,7 +17,7 @@ from ._moments import NormalEquations
 _SWEEPS = 5  # in a round
 _HALVINGS = 40  # of the penalty, at most, before it has its value
 _MAX_ROUNDS = 300
-_AT_ONCE = 256  # problems
+_AT_ONCE = 32  # problems: larger groups wait for more of the slow ones
 _ROUNDING = 32  # a violation of the conditions by as many spacings of numbers is rounding
 
 

@@ -59,11 +59,6 @@ class Fitter(eqx.Module):
     fitting: Fitting = eqx.field(static=True)
     given: dict[str, Array] = eqx.field(default_factory=dict)
 
-    @property
-    def has_integer(self) -> bool:
-        """Whether a number such as that of steps is found by trial."""
-        return self.fitting.integer is not None
-
     def build(self, coordinates: Any, integer: Any) -> Learner:
         """Return the learner at the coordinates of its scalars."""
         how = self.fitting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -43,8 +43,6 @@ class LayersFitter(eqx.Module):
         kind: the class.
         eigenvalue: the typical eigenvalue of the data: coordinates are sizes times it.
     """
-
-    has_integer: ClassVar = True
 
     kind: type[Any] = eqx.field(static=True)
     eigenvalue: Any = 1.0

@@ -65,11 +65,6 @@ class MixtureFitter(eqx.Module):
         """The number of scalars of each learner."""
         return tuple(len(part.fitting.scalars) for part in self.parts)
 
-    @property
-    def has_integer(self) -> bool:
-        """Whether one of the learners has one."""
-        return any(part.has_integer for part in self.parts)
-
     def build(self, coordinates: Any, integers: Any) -> Mixed:
         """Return the mixture at coordinates; `integers` holds one integer for each learner, which some do not use."""
         ends = np.cumsum(self.sizes)
