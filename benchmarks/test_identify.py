@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from measuring import ALL_CORES
+from scipy.stats import binomtest
 
 # A bar in seconds, and a model and a process at d = 5, T = 30.
 _SETTINGS = {
@@ -89,3 +90,32 @@ def test_planted_models(benchmark, bar, run_python):
     assert len(marks) == 100
     assert not wrong, wrong
     assert max(errors) < 1e-2
+
+
+def test_intervals_of_the_weights_of_mixtures(benchmark, bar, run_python):
+    """The noisy mixtures of the benchmark of algorithms, twelve of each, fitted among their own learners."""
+    bar(what="95 % intervals of the weights of planted mixtures, 400 tasks, noise 2 %")
+    code = (
+        f"{_BEFORE}from mesascope.benchmark._cases import predictor\n"
+        "from mesascope.benchmark._data import USUAL\n"
+        "from mesascope.benchmark._write import cases\n"
+        "for number, case in enumerate(one for one in cases(1, 12, ('mixture',)) if one.noise):\n"
+        "    usual, truth = case.settings[USUAL], case.truth\n"
+        "    model = predictor(case.model, usual, case.noise, case.weights)\n"
+        "    asked = dict(tasks=400, seed=number, tolerance=1e-3, parts=3, learners=truth.learners)\n"
+        "    found = ms.identify(model, usual.process, usual.task, **asked)\n"
+        "    parts = {part.learner: part.interval for part in found.mixtures[0].parts} if found.mixtures else {}\n"
+        "    named = set(parts) == set(truth.learners)\n"
+        "    held = [low <= truth.weights[name] <= high for name, (low, high) in parts.items()]\n"
+        "    print(json.dumps(held if named else []), flush=True)\n"
+    )
+    finished = benchmark.pedantic(lambda: run_python("-c", code), rounds=1)
+    mixtures = [json.loads(line) for line in finished.output.splitlines()]
+    held = [one for mixture in mixtures for one in mixture]
+    low, high = binomtest(sum(held), len(held)).proportion_ci(0.95, method="exact")
+    benchmark.extra_info["memory"] = finished.memory
+    benchmark.extra_info["detail"] = (
+        f"{100 * sum(held) / len(held):.1f} % [{100 * low:.1f}, {100 * high:.1f}] of {len(held)} intervals hold the weight, "
+        f"93 to 97 % asked; {sum(map(bool, mixtures))} of {len(mixtures)} mixtures named"
+    )
+    assert 0.93 <= sum(held) / len(held) <= 0.97
