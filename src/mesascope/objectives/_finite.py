@@ -53,7 +53,7 @@ class AllContextsObjective(FiniteObjective):
 
     $$\sum_c P(c) \sum_{t=2}^{T-1} w_t \sum_s P(s \mid c_1 \dots c_t) (-\log p_t(s \mid c_1 \dots c_t)),$$
 
-    where p_t is what the model predicts after t symbols.
+    where p_t is what the model predicts after t symbols: it must not look at later ones.
 
     Attributes:
         samples: the contexts, shape (batches, b, T − 1).

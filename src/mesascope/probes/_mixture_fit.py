@@ -90,7 +90,7 @@ class MixtureFitter(eqx.Module):
         return FittedMixture(self, tuple(integers), end)
 
     def influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
-        r"""Return $-(H - H_i/n)^{-1} s_i$ for every task, shape (tasks, coordinates): n times what the minimum loses with it.
+        r"""Return $-(H - H_i/n)^{-1} s_i$ for every task, shape (tasks, coordinates): n times how far it moves the minimum.
 
         $s_i$ and $H_i$ are gradient and Hessian of the squared distance on task i of n, and H is the mean Hessian: a step of
         Newton's from the minimum of all tasks to that of the others, the jackknife. (With H alone intervals are too short:
@@ -105,7 +105,12 @@ class MixtureFitter(eqx.Module):
         flat = values < _FLAT * values.max()
         steep = vectors[:, ~flat] / scale[:, None]
         others = np.diag(values[~flat]) - steep.T @ hessians @ steep / len(scores)
+        alone = (np.linalg.eigvalsh(others) <= _FLAT * values.max()).any(
+            1
+        )  # no other task determines a direction
+        others[alone] = np.eye(others.shape[-1])
         found: np.ndarray = -np.linalg.solve(others, (scores @ steep)[..., None])[..., 0] @ steep.T
+        found[alone] = np.inf
         if flat.any():
             undetermined = (np.abs(vectors[:, flat]) > 1e-3).any(1)
             found[:, undetermined] = np.inf
