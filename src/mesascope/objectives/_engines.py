@@ -104,7 +104,8 @@ class Enumeration(Engine):
     `ExactMoments`, which is much faster.
 
     On a `TrainingSet` it is the mean over all prompts, and on `Urns`, `MarkovChains` and their pools the sum over all $S^T$
-    sequences of symbols, at most 2²⁰, with exact probabilities; both for every model.
+    sequences of symbols, at most 2²⁰, with exact probabilities; both for every model that does not see what
+    it is to predict.
     """
 
     def check(self, dim: int, horizon: int) -> None:

@@ -58,7 +58,7 @@ def identify(
     With `parts` 2 or 3 a model that no single learner explains is compared with convex mixtures $\sum_k \pi_k g_k$ of so many
     learners of different kinds: in predictions, or in probabilities of symbols. All pairs on a grid of hyperparameters are
     compared, the best of them also with a third learner. Of these the nearest and the three simplest that may be as near are
-    fitted, hyperparameters and weights together. Weights have intervals over tasks by the first order of the bootstrap. They
+    fitted, hyperparameters and weights together. Weights have intervals over tasks, by the jackknife. They
     are the same after all numbers of examples if that suffices. The result is ambiguous if several of the fitted mixtures
     explain the model, or if tasks do not tell the weights. Preconditioners and constants take no part in mixtures.
 

@@ -132,7 +132,7 @@ def _normal_equations(
         return found, found
 
     def one(at: Any) -> Any:
-        # one pass: what a loop computes is not shared between two
+        # one pass: XLA does not share a loop between residuals and their derivatives
         columns, residuals = jax.jacfwd(residual, has_aux=True)(at) if len(at) else residual(at)
         columns = columns.reshape(residuals.size, -1)[:, : len(at)]
         slope = jnp.real(columns.conj().T @ residuals.reshape(-1))

@@ -90,31 +90,35 @@ class MixtureFitter(eqx.Module):
         return FittedMixture(self, tuple(integers), end)
 
     def influence(self, evidence: Evidence, integers: Sequence[int], point: np.ndarray) -> np.ndarray:
-        r"""Return $-(H - H_i/n)^{-1} s_i$ for every task, shape (tasks, coordinates): n times how far it moves the minimum.
-
-        $s_i$ and $H_i$ are gradient and Hessian of the squared distance on task i of n, and H is the mean Hessian: a step of
-        Newton's from the minimum of all tasks to that of the others, the jackknife. (With H alone intervals are too short:
-        a task that counts much pulls the minimum towards itself.) A direction in which H is flat is not determined: there the
-        influence is infinite.
-        """
+        """Return how far every task moves the minimum, times their number, shape (tasks, coordinates); see `moves`."""
         arrays = self.features(evidence), jnp.asarray(evidence.answers), jnp.asarray(evidence.weights)
-        scores, hessians = map(np.asarray, _scores(self, jnp.asarray(integers), jnp.asarray(point), *arrays))
-        hessian = hessians.mean(0)
-        scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-        values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-        flat = values < _FLAT * values.max()
-        steep = vectors[:, ~flat] / scale[:, None]
-        others = np.diag(values[~flat]) - steep.T @ hessians @ steep / len(scores)
-        alone = (np.linalg.eigvalsh(others) <= _FLAT * values.max()).any(
-            1
-        )  # no other task determines a direction
-        others[alone] = np.eye(others.shape[-1])
-        found: np.ndarray = -np.linalg.solve(others, (scores @ steep)[..., None])[..., 0] @ steep.T
-        found[alone] = np.inf
-        if flat.any():
-            undetermined = (np.abs(vectors[:, flat]) > 1e-3).any(1)
-            found[:, undetermined] = np.inf
-        return found
+        return moves(*map(np.asarray, _scores(self, jnp.asarray(integers), jnp.asarray(point), *arrays)))
+
+
+def moves(scores: np.ndarray, hessians: np.ndarray) -> np.ndarray:
+    r"""Return $-(H - H_i/n)^{-1} s_i$ for every task i of n, shape (tasks, coordinates): the jackknife.
+
+    That is a step of Newton's from the minimum of all tasks to that of the others, times −n. (With H alone intervals are too
+    short: a task that counts much pulls the minimum towards itself.) It is infinite along a direction in which H is flat, and
+    for a task without which a direction is flat: these are not determined.
+
+    Args:
+        scores: gradients $s_i$ of the squared distance on each task, shape (tasks, coordinates).
+        hessians: $H_i$, shape (tasks, coordinates, coordinates); H is their mean.
+    """
+    hessian = hessians.mean(0)
+    scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+    flat = values < _FLAT * values.max()
+    steep = vectors[:, ~flat] / scale[:, None]
+    others = np.diag(values[~flat]) - steep.T @ hessians @ steep / len(scores)
+    alone = (np.linalg.eigvalsh(others) <= _FLAT * values.max()).any(1)
+    others[alone] = np.eye(others.shape[-1])
+    found: np.ndarray = -np.linalg.solve(others, (scores @ steep)[..., None])[..., 0] @ steep.T
+    found[alone] = np.inf
+    if flat.any():
+        found[:, (np.abs(vectors[:, flat]) > 1e-3).any(1)] = np.inf
+    return found
 
 
 class Weights(NamedTuple):
@@ -166,8 +170,8 @@ class FittedMixture(NamedTuple):
     def weights(self, evidence: Evidence, level: float, seed: int) -> Weights:
         r"""Return the weights with intervals over the tasks that they were fitted to.
 
-        Tasks are resampled 1000 times, and the minimum moves by the mean of their influence, the first order of the
-        bootstrap. Ends are clipped to 0 … 1, and are both of these for weights that the tasks do not determine.
+        Tasks are resampled 1000 times, and the minimum moves by the mean of their `moves`. Ends are clipped to 0 … 1, and are
+        both of these for weights that the tasks do not determine.
         """
         rest, value = len(self.fitter.parts) - 1, self._rows
         influence = self.fitter.influence(evidence, self.integers, self.end.point)[
