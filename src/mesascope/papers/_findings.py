@@ -132,6 +132,16 @@ INSIGHTS = (
         "double-count",
     ),
     Insight(
+        "sander2024/positions-alone",
+        """Where only the positions p are learned, gradient descent from 0 with rate η has a closed form, with the last unit
+            vector e_T and the matrix G of means of Re λ^{2(s−t)} over the eigenvalue λ. For angles of λ that are uniform on
+            an interval the eigenvectors of G are the discrete prolate spheroidal sequences, and are learned one after another.
+            The matrices that the authors store agree to the error of their 1000 drawn angles. They are not a minimum,
+            which is the last position alone, but where the loss has fallen to 10⁻³.""",
+        r"p_n = \bigl(I - (I - 2 \eta G)^n\bigr)\, e_T",
+        "positions-alone",
+    ),
+    Insight(
         "lu2024/mean-of-the-pool",
         """Besides Σ y x a layer of linear attention reads Σ y². On prompts of few tasks it uses this second number, which says
             nothing about the task, to answer the mean of the pool: that lowers the loss of training and adds 1/K to the error

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import finite_number, finite_reals, integer_at_least, square_matrix
+from ..core import finite_number, finite_positive, finite_reals, integer_at_least, square_matrix
 
 
 def unitary_loss(heads: Any, positions: Any) -> float:
@@ -178,6 +178,61 @@ def augmented_step(dim: int, context: int) -> Fraction:
 def augmented_loss(dim: int, context: int) -> Fraction:
     """Return the minimal loss ½E‖x̂ − x‖² of one step on augmented tokens; arguments and errors as in `augmented_step`."""
     return Fraction(dim * (dim - 1), 2) * augmented_step(dim, context)
+
+
+def position_gram(context: int, spread: float) -> np.ndarray:
+    r"""Return the curvature of the loss in the positions alone, for one coordinate with its angle uniform on $[0, \omega]$.
+
+    With $d = 1$ and $C = 1$ the layer answers $\hat x_{T+1} = \sum_t p_t \lambda^{2t - T}$, $\lambda = e^{i\theta}$, so that
+
+    $$E |\hat x_{T+1} - x_{T+1}|^2 = (p - e_T)^\top G\, (p - e_T), \qquad
+    G_{st} = \mathrm{Re}\, E \lambda^{2(s - t)} = \frac{\sin 2\omega(s - t)}{2\omega(s - t)}.$$
+
+    $G$ is positive definite: $p = e_T$ is the only minimum, with loss 0. Its eigenvectors are the discrete prolate spheroidal
+    sequences of $T$ entries and half bandwidth $\omega/\pi$, where $\omega < \pi/2$; about $1 + 2\omega T/\pi$ eigenvalues are
+    not small.
+
+    Args:
+        context: $T \ge 2$.
+        spread: $\omega > 0$, in radians.
+
+    Returns:
+        $G$, shape `(T, T)`.
+
+    Raises:
+        TypeError, ValueError: an argument that is not a number, or out of range.
+
+    Source: derived here; the setting is that of sander2024's program (michaelsdr/ical@beaf4d6, `pe_only.py`), with $\omega =
+    2\pi/\mu$.
+    """
+    width = float(finite_positive("spread", spread))
+    index = np.arange(integer_at_least("context", context, 2))
+    return np.sinc(2 * width * (index[:, None] - index) / np.pi)
+
+
+def descended_positions(gram: Any, rate: float, steps: int) -> np.ndarray:
+    r"""Return the positions after gradient descent from 0 on the loss of `position_gram`.
+
+    $$p = \bigl(I - (I - 2 \eta G)^n\bigr)\, e_T$$
+
+    Every eigenvector of $G$ is learned by itself, after about $1/(2 \eta g)$ steps for its eigenvalue $g$.
+
+    Args:
+        gram: $G$, or the same mean over drawn angles: symmetric, shape `(T, T)`.
+        rate: $\eta > 0$.
+        steps: $n \ge 0$.
+
+    Returns:
+        $p$, shape `(T,)`.
+
+    Raises:
+        TypeError, ValueError: an argument that is not a number, or out of range; $G$ that is not square.
+
+    Source: derived here.
+    """
+    size, count = float(finite_positive("rate", rate)), integer_at_least("steps", steps, 0)
+    values, vectors = np.linalg.eigh(square_matrix("gram", gram))
+    return vectors @ ((1 - (1 - 2 * size * values) ** count) * vectors[-1])
 
 
 def _checked(heads: Any, positions: Any) -> tuple[np.ndarray, np.ndarray]:

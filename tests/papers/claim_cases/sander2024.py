@@ -5,7 +5,14 @@ from dataclasses import replace
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.sander2024 import _augmented, _double_count, _rotations
+from mesascope.papers.sander2024 import (
+    _augmented,
+    _double_count,
+    _positions_alone,
+    _rotations,
+    _softmax_and_mlp,
+    _without_commuting,
+)
 from mesascope.theory import sander2024 as theory
 
 from . import Case, scaled
@@ -84,7 +91,7 @@ def off_by(name, place, factor=1.001):
 
 def a_tenth_of_the_term_added(patch):
     """Trained layers that add a tenth of what they should subtract."""
-    right = _augmented._trained
+    right = _without_commuting._trained
 
     def wrong(settings):
         dim = settings.dim
@@ -96,27 +103,27 @@ def a_tenth_of_the_term_added(patch):
             for model in right(settings)
         ]
 
-    patch.setattr(_augmented, "_trained", wrong)
+    patch.setattr(_without_commuting, "_trained", wrong)
 
 
 def best_steps_with(factor):
     """A world in which the best step's loss is taken to be so many times what it is."""
 
     def break_it(patch):
-        right = _augmented._best_step
+        right = _without_commuting.best_step
 
         def wrong(tokens, task):
             best = right(tokens, task)
             return best._replace(loss=factor * best.loss)
 
-        patch.setattr(_augmented, "_best_step", wrong)
+        patch.setattr(_without_commuting, "best_step", wrong)
 
     return break_it
 
 
 def heavier_elsewhere(patch):
     """Trained layers whose weights beside the blocks of the step are three times what they should be."""
-    right = _augmented._trained
+    right = _without_commuting._trained
 
     def grown(w):
         dim = w.shape[-1] // 3
@@ -130,13 +137,58 @@ def heavier_elsewhere(patch):
             for model in right(settings)
         ]
 
-    patch.setattr(_augmented, "_trained", wrong)
+    patch.setattr(_without_commuting, "_trained", wrong)
 
 
 def one_head_more(patch):
     """Flows that should have fewer heads than coordinates have as many."""
     right = _rotations._ends
     patch.setattr(_rotations, "_ends", lambda settings: right(replace(settings, heads=settings.dim)))
+
+
+def exchanged(one, other):
+    """Two variants of a trained layer have each other's names."""
+
+    def break_it(patch):
+        right = _softmax_and_mlp._VARIANTS
+        patch.setattr(_softmax_and_mlp, "_VARIANTS", {**right, one: right[other], other: right[one]})
+
+    return break_it
+
+
+def better_where_tokens_are_equal(patch):
+    """The best step leaves half of what it leaves where all tokens have one size."""
+    right = _softmax_and_mlp.best_step
+
+    def wrong(tokens, task):
+        best, sizes = right(tokens, task), np.linalg.norm(tokens[:, 0], axis=-1)
+        return best._replace(relative=best.relative / 2) if np.ptp(sizes) < 1e-9 else best
+
+    patch.setattr(_softmax_and_mlp, "best_step", wrong)
+
+
+def one_number_of(scale, row, factor):
+    """A stored position is `factor` times what it should be."""
+
+    def break_it(patch):
+        right = _positions_alone.stored_positions
+
+        def wrong(asked):
+            rows = right(asked).copy()
+            rows[row] *= factor if asked == scale else 1.0
+            return rows
+
+        patch.setattr(_positions_alone, "stored_positions", wrong)
+
+    return break_it
+
+
+def later_stop(patch):
+    """Descent goes on until the last position has most of its weight."""
+    right = _positions_alone._stopped
+    patch.setattr(
+        _positions_alone, "_stopped", lambda gram, settings: right(gram, replace(settings, stop=1e-9))
+    )
 
 
 TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}
@@ -186,6 +238,18 @@ CASES = {
         {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000},
         a_tenth_of_the_term_added,
         (best_steps_with(0.9), best_steps_with(1.1), heavier_elsewhere),
+        traced=False,
+    ),
+    "sander2024/positions-alone": Case(
+        {"scales": [100], "replicas": 3, "steps": 3, "batch": 5},
+        scaled(theory, "position_gram", 1.1),
+        (scaled(theory, "descended_positions", 1 + 1e-9), one_number_of(100, 20, 1.2), later_stop),
+        traced=False,
+    ),
+    "sander2024/softmax-and-mlp": Case(
+        {"batch": 64, "steps": 500, "seeds": 3, "sequences": 4000},
+        better_where_tokens_are_equal,
+        (exchanged("linear, MLP", "softmax, MLP"), exchanged("linear", "softmax, MLP")),
         traced=False,
     ),
 }

@@ -35,6 +35,16 @@ def stored_weights(name: Literal["unitary", "orthogonal"]) -> DiagonalHeads:
     return _heads(a, b, positions)
 
 
+def stored_positions(scale: int) -> np.ndarray:
+    """The positions in `results/noisy_pe/pe_eps_mu_SCALE.npy`, shape (30, 30), of angles that are uniform on [0, 2π/SCALE].
+
+    Raises:
+        ValueError: the digits are not those of the authors' file.
+    """
+    files = json.loads(_FILE.read_text(encoding="utf-8"))["files"]
+    return np.asarray(_read(f"results/noisy_pe/pe_eps_mu_{scale}.npy", files), float)
+
+
 def _read(name: str, files: dict[str, dict[str, object]]) -> np.ndarray:
     """The array of one file, if the file that it makes is theirs, byte by byte."""
     values = np.array(files[name]["values"], np.float32)

@@ -4,6 +4,7 @@ from .._claim import Difference
 
 _FLOWS = ("unitary-minimiser", "fewer-heads", "rotation-minimiser", "rotation-ends")
 _STEP = ("without-commuting",)
+_LAYERS = (*_STEP, "softmax-and-mlp")
 
 DIFFERENCES = (
     Difference(
@@ -32,6 +33,12 @@ DIFFERENCES = (
         "precision", "single (the stored files)", "double", (*_FLOWS, "stored-weights", "double-count")
     ),
     Difference(
+        "implementation",
+        "positions alone: single precision; 1000 angles, whose seed is not recorded (`pe_only.py:31, 45`)",
+        "double precision; the mean over all angles, and 20 draws of 1000 beside it",
+        ("positions-alone",),
+    ),
+    Difference(
         "model",
         "W not commuting: separate keys and queries with biases, residual, LayerNorm, linear read-out "
         "(`augmented.py:13-67, 123-130, 159-180`)",
@@ -39,28 +46,37 @@ DIFFERENCES = (
         _STEP,
     ),
     Difference(
+        "model",
+        "W not commuting: an MLP that no forward pass calls, no softmax (`augmented.py:51-59, 77-88`)",
+        "linear or softmax attention with a residual connection, also with an MLP of 48 hidden units, full 60; no LayerNorm",
+        ("softmax-and-mlp",),
+    ),
+    Difference(
         "data",
         "first token (1, …, 1)/√d, d = 5, n = 50 (`augmented.py:191-192, 224`)",
         "first token N(0, I/d); d = 4, T = 10, full d = 5, T = 50",
-        _STEP,
+        _LAYERS,
     ),
     Difference(
         "optimizer",
         "Adam, rate 0.01, constant (`augmented.py:289`)",
-        "Adam, rate 0.02, warm-up of 20 steps, cosine schedule, gradients clipped at 1",
-        _STEP,
+        "Adam, rate 0.02 and 0.03, warm-up of 20 steps, cosine schedule, gradients clipped at 1",
+        _LAYERS,
     ),
     Difference(
-        "steps", "3200: 200 epochs of 16 batches (`augmented.py:240-241, 300`)", "600, full 5000", _STEP
+        "steps", "3200: 200 epochs of 16 batches (`augmented.py:240-241, 300`)", "600, full 5000", _LAYERS
     ),
     Difference(
         "batch",
         "1024 of 16 384 sequences that stay the same (`augmented.py:240-241`)",
-        "256 fresh sequences a step",
-        _STEP,
+        "256 and 128 fresh sequences a step",
+        _LAYERS,
     ),
-    Difference("seeds", "one run, no seed (`augmented.py`)", "6, full 8", _STEP),
+    Difference("seeds", "one run, no seed (`augmented.py`)", "6 and 5, full 8", _LAYERS),
     Difference(
-        "evaluation", "1024 test sequences (`augmented.py:241`)", "20 000 fresh test sequences a seed", _STEP
+        "evaluation",
+        "1024 test sequences (`augmented.py:241`)",
+        "20 000 fresh test sequences a seed",
+        _LAYERS,
     ),
 )

@@ -18,11 +18,11 @@ HEADLINES = (
     ),
     Headline(
         "Positional encoding captures trigonometric relations of the data.",
-        ("rotation-minimiser", "rotation-ends"),
+        ("rotation-minimiser", "rotation-ends", "positions-alone"),
     ),
     Headline(
         "Experiments on matrices that do not commute generalize the theory.",
-        ("without-commuting",),
-        "Softmax and MLP variants were not trained.",
+        ("without-commuting", "softmax-and-mlp"),
+        "For augmented tokens; heads on bare tokens were not trained there.",
     ),
 )
