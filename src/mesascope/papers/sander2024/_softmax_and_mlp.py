@@ -115,7 +115,7 @@ def _figure(ratios: dict[str, list[float]], fitted: list[float], settings: _Vari
         "One trained layer with softmax and with an MLP",
         f"Haar orthogonal, d = {settings.dim}, T = {settings.horizon}",
         *(
-            Points(x=np.arange(len(found)), y=found, label=name, series=series)
+            Points(x=np.array(seeds_of(settings)), y=found, label=name, series=series)
             for series, (name, found) in enumerate(ratios.items())
         ),
         Rule(value=1.0, label="best step of gradient descent"),
