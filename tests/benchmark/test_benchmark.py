@@ -22,6 +22,7 @@ from mesascope.benchmark._cases import Truth
 from mesascope.benchmark._score import mark
 from mesascope.cli import main
 from mesascope.probes import identify
+from mesascope.records import folder_lock
 
 ONE = Truth(learners=("ridge",), hyperparameters={"ridge": {"penalty": 0.5}}, weights={})
 TWO = Truth(learners=("average", "ridge"), hyperparameters={}, weights={"average": 0.4, "ridge": 0.6})
@@ -200,6 +201,18 @@ def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few, entries)
     assert score(benchmark_of_few, rough).largest_error > 1e300  # inf where the ratio is no double
 
 
+@pytest.mark.parametrize("given", [None, "nan", True, [1.0, None], [[1.0], [1.0, 2.0]], 10**400])
+def test_hyperparameters_that_are_no_numbers_are_refused_by_name(benchmark_of_few, entries, given):
+    answers = dict(perfect(benchmark_of_few).answers)
+    (name,) = entries(benchmark_of_few, group="planted", learner="ridge")
+    answers[name] = answers[name].model_copy(update={"hyperparameters": {"ridge": {"penalty": given}}})
+    odd = Answers(method="odd", benchmark=benchmark_of_few.id, answers=answers)
+    with pytest.raises(
+        ValueError, match=rf"answers.{name}.hyperparameters.ridge.penalty.*must be a finite number"
+    ):
+        score(benchmark_of_few, odd)
+
+
 @pytest.mark.slow
 def test_identify_names_a_planted_learner_and_no_decoy(benchmark_of_few, monkeypatch, entries):
     """The nearest of the same fits is always one: the page has the record of both methods for all models and learners."""
@@ -275,6 +288,15 @@ def test_an_interrupted_write_is_no_benchmark(tmp_path, monkeypatch):
         write_benchmark(tmp_path / "new")
     with pytest.raises(ValueError, match="cannot read"):
         Benchmark(tmp_path / "new")
+    (tmp_path / "new" / "models").mkdir()
+    with pytest.raises(ValueError, match="holds a benchmark that was not finished; remove it"):
+        write_benchmark(tmp_path / "new")
+
+
+def test_one_process_writes_a_benchmark(tmp_path):
+    with folder_lock(tmp_path, "benchmark"), pytest.raises(ValueError, match="is in use by process"):
+        write_benchmark(tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.slow

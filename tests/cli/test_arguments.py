@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mesascope.cli import main
+from mesascope.cli import _main, main
 
 COMMANDS = ("reproduce", "claims", "loss", "flow", "formula", "train", "identify", "report", "cite")
 
@@ -79,6 +79,26 @@ def test_help_fits_the_terminal(capsys, monkeypatch, command):
     lines = capsys.readouterr().out.splitlines()
     words = [line for line in lines if " " in line.strip()]  # the names of all commands are one word
     assert words and max(map(len, words)) <= 90
+
+
+def test_help_ends_on_a_terminal_of_one_column(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    with pytest.raises(SystemExit):
+        main(["cite", "--help"])
+    assert "--help" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (["benchmark", "write", "new"], "the folder is not finished: remove it, or name a new one"),
+        (["benchmark", "answer", "old"], "answers that were written are kept, and the same command resumes"),
+        (["sweep", "file"], "runs that have ended are kept, and the same command resumes"),
+        (["formula", "sweep"], ""),
+    ],
+)
+def test_what_an_interrupt_leaves_depends_on_the_command(given, left):
+    assert _main._left_by(given).removeprefix("; ") == left
 
 
 LONG = "x" * 5000  # more than a file may be called

@@ -210,6 +210,12 @@ def test_theorems_are_named_in_their_own_setting_only(changed, theorem):
     assert theorem in replace(GAUSSIAN, **changed).theorem
 
 
+def test_a_loss_without_weights_is_not_proved():
+    zero = LinearAttention.diagonal(1, 0, 0)
+    with pytest.raises(NotProvedError, match="the loss depends on no weight"):
+        certify(zero, DiagonalUnitary(Constant(0), 1), NextToken(3))
+
+
 def test_what_is_not_near_is_not_proved():
     centre = certify_near(GAUSSIAN, limit(GAUSSIAN), 30).centre
     moved = [centre[0] + Fraction(1, 10**20), *centre[1:]]

@@ -155,3 +155,9 @@ def test_what_is_not_negative_is_no_counterexample():
 def test_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ms.counterexample(**{"property": "limit-is-critical", **arguments})
+
+
+@pytest.mark.parametrize("names", [{"laws": 0}, {"laws": "cyclic"}, {"normalizers": "t-1"}])
+def test_one_name_is_no_list(names):
+    with pytest.raises(TypeError, match="must be a list of names"):
+        ms.counterexample("limit-is-critical", **names)

@@ -19,7 +19,7 @@ from mesascope import (
     Uniform,
     gradient_flow,
 )
-from mesascope.dynamics import Outcome, _flow, flow_ends, real_vector
+from mesascope.dynamics import Outcome, _flow, flow_ends, gradient_flows, real_vector
 from mesascope.theory import zheng2024 as theory
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(10)
@@ -216,6 +216,27 @@ def test_the_limit_of_steps_is_one():
         assert stats["steps"] + stats["rejected"] <= most
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e-279])
+def test_small_starts_grow_at_the_rate_of_the_saddle(size):
+    """At 0 the weights of d = 1, T = 3 grow as e^{3t}."""
+    start, one = LinearAttention.diagonal(1, size, size), DiagonalUnitary(Gaussian(1.0), 1)
+    flow = gradient_flow(start, one, NextToken(3), until=20.0)
+    assert np.abs(np.asarray(flow.model.w_kq)).max() / size == pytest.approx(np.exp(60), rel=1e-9)
+
+
+def test_starts_too_small_for_double_precision_are_refused():
+    small, usual = (LinearAttention.diagonal(2, size, 0.1) for size in (1e-290, 0.1))
+    for refused in (
+        lambda: gradient_flow(small, PROCESS, TASK),
+        lambda: gradient_flows([usual, small], [PROCESS] * 2, [TASK] * 2, [1.0, 1.0]),
+        lambda: flow_ends(jax.tree.map(lambda *w: jnp.stack(w), usual, small), PROCESS, TASK),
+    ):
+        with pytest.raises(
+            ValueError, match=r"model\.w_kq: its largest entry is 1e-290, too small for a flow"
+        ):
+            refused()
+
+
 @pytest.mark.slow
 def test_a_tiny_start_is_not_rest():
     flow = gradient_flow(LinearAttention.diagonal(2, 1e-100, 1e-100), PROCESS, TASK)
@@ -315,6 +336,7 @@ def test_a_flow_that_needs_more_steps_is_not_called_converged():
         ({"until": -1.0}, ValueError, "until"),
         ({"until": float("nan")}, ValueError, "until"),
         ({"tolerance": 0}, ValueError, "tolerance"),
+        ({"tolerance": 1e308}, ValueError, "tolerance must be greater than 0 and below 1"),
         ({"rtol": -1e-3}, ValueError, "rtol"),
         ({"max_steps": 0}, ValueError, "max_steps"),
         ({"saves": 1}, ValueError, "saves"),

@@ -267,7 +267,7 @@ def test_what_make_must_not_return_is_refused_by_its_place(made, error, words):
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"fraction": 1.0}, ValueError, "fraction: of the way must be below 1"),
+        ({"fraction": 1.0}, ValueError, "fraction must be greater than 0 and below 1"),
         ({"rtol": 0}, ValueError, "rtol"),
         ({"max_steps": 0}, ValueError, "max_steps"),
         ({"until": "rest"}, ValueError, "until"),

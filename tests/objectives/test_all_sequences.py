@@ -153,6 +153,41 @@ def test_the_exact_flow_of_a_transformer_falls_to_less_than_counting_symbols_rea
     assert flow.loss[-1] < best_unigram < flow.loss[0]
 
 
+class Ahead(eqx.Module):
+    """Predicts by the symbol so many places later than it may, or by a mean over the batch."""
+
+    size: jax.Array
+    later: int
+    mixed: bool = False
+
+    def predictions(self, sequences):
+        logits = self.size * jax.nn.one_hot(jnp.roll(sequences, -self.later, axis=1), 2)[:, 1:]
+        return 0 * logits + logits.mean(0) if self.mixed else logits
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Ahead(jnp.array(9.0), 1), "after 2 symbols depends on symbol 3"),
+        (Ahead(jnp.array(1e-5), 3), "after 2 symbols depends on symbol 5"),
+        (Ahead(jnp.array(1.0), 0, mixed=True), "other sequences of the batch"),
+    ],
+)
+def test_models_that_look_ahead_or_at_other_sequences_are_refused(model, message):
+    process = PROCESSES["pool of urns"]
+    with pytest.raises(ValueError, match=message):
+        ms.population_loss(model, process, TASK)
+    with pytest.raises(ValueError, match=message):
+        ms.gradient_flow(model, process, TASK, until=1.0)
+
+
+def test_a_weight_without_axes_flows():
+    flow = ms.gradient_flow(Ahead(jnp.array(0.0), 0), PROCESSES["pool of urns"], TASK, until=1.0)
+    assert flow.loss[0] == pytest.approx(4 * log(2))
+    assert flow.loss[-1] < flow.loss[0]
+    assert flow.trajectory.size.shape == flow.times.shape
+
+
 def test_too_many_sequences_and_processes_without_probabilities_are_refused():
     with pytest.raises(
         ValueError, match=r"3 symbols have 3\^20 sequences of horizon 20, more than 2\^20; use MonteCarlo"

@@ -47,6 +47,13 @@ def test_what_is_no_file_is_not_replaced(tmp_path, kind):
     assert {path.name for path in tmp_path.iterdir()} <= {"out.json", "other"}
 
 
+def test_the_longest_name_of_a_file_is_written(tmp_path):
+    target = tmp_path / ("x" * 255)
+    with atomic_path(target) as temporary:
+        temporary.write_text("whole")
+    assert target.read_text() == "whole" and list(tmp_path.iterdir()) == [target]
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_block_that_fails_leaves_the_old_content_and_nothing_else(tmp_path, error):
     target = tmp_path / "file.txt"

@@ -10,7 +10,7 @@ import scipy
 from pydantic import BaseModel
 
 from mesascope.records import Provenance
-from mesascope.specs import error_path
+from mesascope.specs import SpecError, error_path, show
 
 from ._benchmark import Benchmark
 from ._cases import GROUPS, SAME, Truth
@@ -140,21 +140,32 @@ def _errors(answer: Answer, truth: Truth) -> list[float]:
     found = []
     for learner, values in truth.hyperparameters.items():
         given = answer.hyperparameters.get(learner, {})
-        found += [_error(given[name], value) for name, value in values.items() if name in given]
+        for name, value in values.items():
+            if name in given:
+                with error_path(learner, name):
+                    found.append(_error(_numbers(given[name]), _numbers(value)))
     return found
 
 
-def _error(given: Any, value: Any) -> float:
-    one, other = _whole(given), _whole(value)
+def _error(one: np.ndarray, other: np.ndarray) -> float:
     if one.shape != other.shape:
         return float("inf")
     with np.errstate(over="ignore"):  # an absurd answer is infinitely wrong
         return float(np.abs(one - other).max() / np.abs(other).max())
 
 
-def _whole(value: Any) -> np.ndarray:
-    """Return a matrix for the diagonal of one; everything else as it is."""
-    array = np.asarray(value, float)
+def _numbers(value: Any) -> np.ndarray:
+    """Return a number or an array; a matrix for the diagonal of one.
+
+    Raises:
+        ValueError: there is something else than finite numbers in it.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)  # rows of different lengths
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise SpecError(f"must be a finite number, or a matrix of them, got {show(value)}")
     return np.diag(array) if array.ndim == 1 else array
 
 

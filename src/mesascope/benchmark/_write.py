@@ -10,7 +10,7 @@ import numpy as np
 
 from mesascope.core import Clock, Progress, integer_at_least, require_x64
 from mesascope.probes import Problems, answers
-from mesascope.records import atomic_path, prepare_output, provenance
+from mesascope.records import atomic_path, folder_lock, provenance
 from mesascope.specs import unknown
 
 from ._cases import GROUPS, Case, Group, Truth, predictor
@@ -21,6 +21,7 @@ from ._models import DecoyModel
 from ._networks import constructions, trained
 from ._planted import mixtures, planted
 
+_PURPOSE = "benchmark"  # of the lock
 _Samples = dict[str, dict[str, Problems]]
 
 
@@ -67,20 +68,42 @@ def write_benchmark(
         progress: called before each model.
 
     Raises:
-        ValueError: the folder is not empty, an unknown group or none, JAX in 32-bit mode.
+        ValueError: the folder is not empty, or another process writes to it; an unknown group or none, JAX in 32-bit mode.
         RecordError: a file cannot be written.
     """
     require_x64("write_benchmark")
     folder, seed = Path(folder), integer_at_least("seed", seed, 0)
     draws, tell, clock = integer_at_least("draws", draws, 1), progress or (lambda _: None), Clock()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} is not an empty folder; name a new one")
+    _require_empty(folder)
     for group in groups:
         if group not in GROUPS:
             raise ValueError(f"groups: {unknown('group', group, GROUPS)}")
     if not groups:
         raise ValueError(f"groups: must name at least one of {', '.join(GROUPS)}")
-    prepare_output(folder)
+    with folder_lock(folder, _PURPOSE):
+        _require_empty(folder)  # once more: another process may have written between
+        return _written(folder, seed, draws, groups, tell, clock)
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; name another one")
+    held = {path.name for path in folder.iterdir()} - {f".{_PURPOSE}.lock"} if folder.exists() else set()
+    if held and held <= {"data", "models", KEY}:
+        raise ValueError(f"{folder} holds a benchmark that was not finished; remove it, or name a new folder")
+    if held:
+        raise ValueError(f"{folder} is not an empty folder; name a new one")
+
+
+def _written(
+    folder: Path,
+    seed: int,
+    draws: int,
+    groups: Collection[Group],
+    tell: Callable[[Progress], None],
+    clock: Clock,
+) -> Manifest:
+    """Write everything, the manifest last."""
     tell(clock.read(0, None, unit="models", stage="training"))
     made = list(cases(seed, draws, groups))
     samples, files = _write_data(folder, made, seed)

@@ -28,7 +28,7 @@ class BenchmarkCommand:
 class Write:
     """Write models with known algorithms, their data and predictions, and the key.
 
-    Exit status: 0 done, 1 the folder cannot be written, 2 bad input.
+    Exit status: 0 done, 1 the disk is full, 2 bad input, or a folder without permission.
     """
 
     folder: Folder
@@ -59,7 +59,7 @@ class AnswerModels:
 
     Answers are written after each model: the same command resumes.
 
-    Exit status: 0 done, 1 the file cannot be written, 2 bad input.
+    Exit status: 0 done, 1 the disk is full, 2 bad input, or a file without permission.
     """
 
     folder: Folder

@@ -12,11 +12,13 @@ from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, TERMINATED, say
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
-_RESUMES = {
-    "mesascope reproduce": "; finished claims are kept, and the same command resumes",
-    "mesascope benchmark": "; answers that were written are kept, and the same command resumes",
-    "mesascope sweep": "; runs that have ended are kept, and the same command resumes",
+_LEFT = {
+    "reproduce": "; finished claims are kept, and the same command resumes",
+    "benchmark answer": "; answers that were written are kept, and the same command resumes",
+    "benchmark write": "; the folder is not finished: remove it, or name a new one",
+    "sweep": "; runs that have ended are kept, and the same command resumes",
 }
+"""What an interrupt leaves, by the first words of the command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except BaseException as error:
-        failure, line = _status_of(error, _RESUMES.get(name, ""))
+        failure, line = _status_of(error, _left_by(given))
         if failure is None or (failure == BAD_INPUT and sys.flags.dev_mode):
             raise  # an internal bug; python -X dev -m mesascope … shows all tracebacks
         say(f"{name}: {line}")
@@ -104,10 +106,15 @@ def _show_warning(
         print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
-def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
+def _left_by(given: list[str]) -> str:
+    """What an interrupt of this command leaves."""
+    return next((left for words, left in _LEFT.items() if given[: words.count(" ") + 1] == words.split()), "")
+
+
+def _status_of(error: BaseException, left: str) -> tuple[int | None, str]:
     """The exit status of an exception and the line to print; None for an internal bug."""
     if was_interrupted(error):
-        return interrupted_status(), f"interrupted{resumes}"
+        return interrupted_status(), f"interrupted{left}"
     disk = _disk_error(error)
     specs = sys.modules.get("mesascope.specs")  # without it, neither plugin nor extra is loaded
     if specs is not None and not isinstance(error, MemoryError) and (told := specs.plugin_error(error)):

@@ -1,5 +1,6 @@
 """From the command line to a command: tyro's parser, with every error on one line."""
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -148,6 +149,9 @@ def _filled_help(arguments: Sequence[str]) -> AbstractContextManager[Any]:
     return redirect_stdout(_Filled(sys.stdout)) if asked and sys.stdout else nullcontext()
 
 
+_NARROWEST = 20  # columns: tyro does not end the help for a terminal of six or less
+
+
 def parse(arguments: Sequence[str]) -> AnyCommand:
     """Return the command of the arguments.
 
@@ -155,6 +159,8 @@ def parse(arguments: Sequence[str]) -> AnyCommand:
         InputError: there is no such command, or it does not take them.
         SystemExit: help or a shell completion was asked for, and printed.
     """
+    if get_terminal_size().columns < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)
     name, rest = _chosen(arguments, COMMANDS, "mesascope", _ABOUT)
     if name not in _PARTS:
         asked = {"-h", "--help"} & set(rest) and name in _SPECS

@@ -1,5 +1,6 @@
 from ._arrays import concrete as concrete
 from ._arrays import finite_array as finite_array
+from ._checks import below_one as below_one
 from ._checks import exact as exact
 from ._checks import finite_nonnegative as finite_nonnegative
 from ._checks import finite_number as finite_number

@@ -50,6 +50,19 @@ def finite_nonnegative(name: str, value: object) -> Number:
     return _argument(name, nonnegative, value)
 
 
+def below_one(name: str, value: object) -> float:
+    """Return `value` as a float greater than 0 and below 1: a relative tolerance, or a share.
+
+    Raises:
+        TypeError: `value` is not a real number.
+        ValueError: `value` is not between 0 and 1.
+    """
+    given = float(finite_positive(name, value))
+    if not 0 < given < 1:
+        raise ValueError(f"{name} must be greater than 0 and below 1, got {value}")
+    return given
+
+
 def integer_at_least(name: str, value: object, minimum: int) -> int:
     """Return `value` as a Python int not below `minimum`.
 

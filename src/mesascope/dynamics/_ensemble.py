@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import below_one, integer_at_least
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 from mesascope.records import Printed
 
 from ._integrate import AT_TIME, STEADY, Bounds, checked_solver, checked_until, integrate, masked_gradient
-from ._parameters import Mask, mask_vector, real_vector
+from ._parameters import Mask, mask_vector, real_vector, refuse_weights_too_small
 from ._steady_state import survey
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -88,15 +88,15 @@ def flow_ends(
     """
     limit = checked_until(until)
     integer_at_least("max_steps", max_steps, 1)
-    for name, value in (("rtol", rtol), ("tolerance", tolerance)):
-        finite_positive(name, value)
-    objective = objective_of(models, process, task, engine)
+    rtol, tolerance = below_one("rtol", rtol), below_one("tolerance", tolerance)
     solver = checked_solver(solver, diffrax.Tsit5())
     weights, rest = eqx.partition(models, eqx.is_inexact_array)
     lengths = {jnp.shape(w)[:1] for w in jax.tree.leaves(weights)}
     if len(lengths) != 1 or () in lengths:
         raise ValueError("models: weights must be stacked along one first axis, e.g. by jax.vmap over keys")
+    refuse_weights_too_small(models, stacked=1)
     first = eqx.combine(jax.tree.map(lambda w: w[0], weights), rest)
+    objective = objective_of(first, process, task, engine)
     bounds = np.array([limit, tolerance, rtol], float)
     return _ends(objective, models, mask_vector(first, mask), bounds, solver, np.asarray(max_steps))
 

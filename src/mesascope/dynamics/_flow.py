@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import Progress, finite_positive, integer_at_least, shows_progress
+from mesascope.core import Progress, below_one, finite_positive, integer_at_least, shows_progress
 from mesascope.objectives import Engine, Objective, Task, losses, objective_of
 from mesascope.records import Figure, Printed
 
@@ -28,7 +28,7 @@ from ._integrate import (
     masked_gradient,
 )
 from ._outcome import Outcome
-from ._parameters import Mask, mask_vector, real_vector
+from ._parameters import Mask, mask_vector, real_vector, refuse_weights_too_small
 from ._rodas4 import Rodas4
 from ._saved_path import describe_path, draw_path, products_along
 from ._steady_state import Survey, survey
@@ -144,14 +144,15 @@ def gradient_flow(
     Source: zheng2024, section 3 (gradient flow, equation (5)).
     """
     limit = checked_until(until)
-    finite_positive("rtol", rtol)
+    rtol = below_one("rtol", rtol)
     if atol is not None:
-        finite_positive("atol", atol)
+        atol = float(finite_positive("atol", atol))
     given, solver = solver, checked_solver(solver, diffrax.Tsit5())
-    finite_positive("tolerance", tolerance)
+    tolerance = below_one("tolerance", tolerance)
     integer_at_least("max_steps", max_steps, 1)
     integer_at_least("saves", saves, 2)
     objective = objective_of(model, process, task, engine)
+    refuse_weights_too_small(model)
     allowed = mask_vector(model, mask)
     start = np.asarray(real_vector(model)[0])
     path, sharpness = Path(start, saves), 1.0

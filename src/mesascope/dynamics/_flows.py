@@ -11,12 +11,12 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import below_one, finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, Task, objective_of
 
 from ._flow import Flow, Path, segment, segment_rows
 from ._integrate import Bounds, Segment, checked_solver, masked_gradient
-from ._parameters import Mask, by_structure, mask_vector, real_vector, stacked
+from ._parameters import Mask, by_structure, mask_vector, real_vector, refuse_weights_too_small, stacked
 from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -68,13 +68,15 @@ def gradient_flows(
             f"{len(models)}, {len(processes)}, {len(tasks)} and {len(times)}"
         )
     limits = np.array([finite_positive(f"times[{i}]", time) for i, time in enumerate(times)], float)
-    finite_positive("rtol", rtol)
+    rtol = below_one("rtol", rtol)
     integer_at_least("max_steps", max_steps, 1)
     integer_at_least("saves", saves, 2)
     objectives = [
         objective_of(model, process, task, engine)
         for model, process, task in zip(models, processes, tasks, strict=True)
     ]
+    for model in models:
+        refuse_weights_too_small(model)
     together = _stacked("objectives", objectives)
     _stacked("models", models)
     allowed = mask_vector(models[0], mask)

@@ -58,7 +58,7 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
         for leaf in leaves:
             pieces = []
             for _ in _parts(leaf):
-                pieces.append(values[..., at : at + leaf.size].reshape(*lead, *leaf.shape))
+                pieces.append(values[..., at : at + leaf.size].reshape((*lead, *leaf.shape)))
                 at += leaf.size
             built.append(_placed(pieces[0] + 1j * pieces[1] if len(pieces) == 2 else pieces[0]))
         return eqx.combine(jax.tree.unflatten(structure, built), rest)
@@ -104,6 +104,31 @@ def refuse_weights_not_finite(model: Any) -> None:
             name = jax.tree_util.keystr(path)
             raise ValueError(
                 f"model{name}: must be finite at the start, but holds NaN or infinity; draw or load it again"
+            )
+
+
+SMALLEST = 1e-280
+"""Size of a weight matrix above which local errors of flows, some 1e-15 of it, are numbers of full double precision."""
+
+
+def refuse_weights_too_small(model: Any, stacked: int = 0) -> None:
+    """Refuse the start of a flow with a weight matrix that is neither 0 nor of size `SMALLEST` (its largest entry).
+
+    Args:
+        model: the start.
+        stacked: leading axes of its weights: for every index of them there is a start.
+
+    Raises:
+        ValueError: names the array.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array)):
+        values = np.abs(np.asarray(leaf))
+        sizes = np.atleast_1d(values.max(tuple(range(stacked, values.ndim)), initial=0.0))
+        small = sizes[(sizes > 0) & (sizes < SMALLEST)]
+        if small.size:
+            raise ValueError(
+                f"model{jax.tree_util.keystr(path)}: its largest entry is {small[0]:.3g}, too small for a flow in double "
+                f"precision; start from 0, or from at least {SMALLEST:g}"
             )
 
 

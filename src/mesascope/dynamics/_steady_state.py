@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ._parameters import SMALLEST
+
 Gradient = Callable[[Array], Array]
 Rebuild = Callable[[Array], eqx.Module]
 _ITERATIONS = 8
@@ -27,7 +29,7 @@ class Survey(NamedTuple):
         rate: the fastest rate of the flow, the largest |eigenvalue| of the Hessian to within a factor of order one.
         steepness: see `steepness`.
         first_step: a step size to begin with, a hundredth of the shortest time.
-        smallest_matrix: the smallest size of a weight matrix that is not zero, at least 1e-150.
+        smallest_matrix: the smallest size of a weight matrix that is not zero, at least `SMALLEST`.
     """
 
     slope: Array
@@ -65,7 +67,7 @@ def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:
         rate,
         _steepness(slopes, weights),
         jnp.where(rate > 0, 0.01 / rate, 1.0),
-        jnp.maximum(jnp.where(jnp.isfinite(smallest), smallest, 1.0), 1e-150),
+        jnp.maximum(jnp.where(jnp.isfinite(smallest), smallest, 1.0), SMALLEST),
     )
 
 

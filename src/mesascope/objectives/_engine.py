@@ -23,6 +23,9 @@ class Objective(eqx.Module):
     def __call__(self, model: eqx.Module) -> Estimate:
         """Return L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
 
+    def check(self, model: eqx.Module) -> None:  # most objectives check a model when they are called
+        """Refuse a model of which this is not the loss, by its numbers: not where it is compiled."""
+
 
 def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
     """Return the model after checking that it is linear attention of this dimension.

@@ -105,7 +105,7 @@ class Enumeration(Engine):
 
     On a `TrainingSet` it is the mean over all prompts, and on `Urns`, `MarkovChains` and their pools the sum over all $S^T$
     sequences of symbols, at most 2²⁰, with exact probabilities; both for every model that does not see what
-    it is to predict.
+    it is to predict: models of your own on symbols are tried, and refused where they look ahead.
     """
 
     def check(self, dim: int, horizon: int) -> None:

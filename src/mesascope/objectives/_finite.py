@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Estimate, require_x64
+from mesascope.core import Estimate, quick_jit, require_x64
+from mesascope.models import SequenceModel
 from mesascope.processes import FewShot, NextToken, SymbolProcess, TrainingSet
 
 from ._engine import Objective
@@ -53,7 +54,7 @@ class AllContextsObjective(FiniteObjective):
 
     $$\sum_c P(c) \sum_{t=2}^{T-1} w_t \sum_s P(s \mid c_1 \dots c_t) (-\log p_t(s \mid c_1 \dots c_t)),$$
 
-    where p_t is what the model predicts after t symbols: it must not look at later ones.
+    where p_t is what the model predicts after t symbols: it must not look at later ones (`check`).
 
     Attributes:
         samples: the contexts, shape (batches, b, T − 1).
@@ -63,6 +64,42 @@ class AllContextsObjective(FiniteObjective):
     def of_batch(self, model: Any, samples: Array, probabilities: Array) -> Array:
         """Return the part of the sum that one batch gives."""
         return -jnp.sum(probabilities * jax.nn.log_softmax(model.predictions(samples)))
+
+    def check(self, model: Any) -> None:
+        """Refuse a model of one's own whose predictions change with later symbols, or with other sequences of a batch.
+
+        Every symbol of one drawn context is changed in turn. The network of a `SequenceModel` declares that it is causal.
+
+        Raises:
+            ValueError: a prediction has changed.
+        """
+        weights = jax.tree.leaves(eqx.filter(model, eqx.is_array))
+        if isinstance(model, SequenceModel) or any(isinstance(leaf, jax.core.Tracer) for leaf in weights):
+            return
+        check_model_reads(model, self.process)
+        length, symbols = self.samples.shape[-1], self.probabilities.shape[-1]
+        rng = np.random.default_rng(0)
+        drawn = rng.integers(symbols, size=length)
+        changed = (drawn + np.eye(length, dtype=int)) % symbols
+        others = rng.integers(symbols, size=changed.shape)
+        beside, alone = (
+            np.asarray(_predictions(model, jnp.asarray(np.stack([drawn, *rest]), jnp.int32)))
+            for rest in (changed, others)
+        )
+        name, size = type(model).__name__, np.abs(beside[np.isfinite(beside)]).max(initial=0.0)
+        rounding = np.sqrt(np.finfo(beside.dtype).eps) * size
+        if (np.abs(beside[0] - alone[0]) > rounding).any():
+            raise ValueError(
+                f"model: what {name} predicts depends on other sequences of the batch; exact sums need one sequence at a time"
+            )
+        # rows: the place of the changed symbol; columns: predictions, the first of which is that after two symbols
+        ahead = np.tril(np.abs(beside[1:] - beside[0]).max(-1), -2) > rounding
+        if ahead.any():
+            place, prediction = np.argwhere(ahead)[0]
+            raise ValueError(
+                f"model: what {name} predicts after {prediction + 2} symbols depends on symbol {place + 1}; exact sums need "
+                "models that do not look ahead"
+            )
 
 
 @lru_cache(maxsize=2)  # of at most 2 GiB each
@@ -134,6 +171,11 @@ def _in_batches(samples: Any, probabilities: np.ndarray) -> tuple[Any, Array]:
     filled = probabilities[chosen]
     filled[place >= count] = 0
     return jax.tree.map(lambda array: jnp.asarray(np.asarray(array)[chosen]), samples), jnp.asarray(filled)
+
+
+@quick_jit
+def _predictions(model: Any, symbols: Array) -> Array:
+    return model.predictions(symbols)
 
 
 @eqx.filter_jit

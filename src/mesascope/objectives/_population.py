@@ -52,9 +52,12 @@ def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) ->
 
     Raises:
         TypeError: `task` or `engine` has the wrong type, or the engine does not support the process.
+        ValueError: the loss is not that of this model.
     """
     check_task(process, task)
     chosen = _exact_engine(process) if engine is None else engine
     if not isinstance(chosen, Engine):
         raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {show(engine)}")
-    return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
+    objective = chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
+    objective.check(model)
+    return objective

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mesascope.core import finite_number
 from mesascope.specs import show
 
 _RESAMPLES = 1000
@@ -73,6 +74,7 @@ def check_level(level: float, tasks: int) -> None:
     Raises:
         ValueError: for a level outside (0, 1), below 0.5 or above 0.99, or fewer than 20 tasks or than one task per tail.
     """
+    level = float(finite_number("level", level))
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {show(level)}; write e.g. level=0.95")
     if level > _MAX_LEVEL:

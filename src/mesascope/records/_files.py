@@ -142,7 +142,8 @@ def atomic_path(target: Path) -> Iterator[Path]:
     """
     target = Path(target)
     _refuse_other_than_file(target)
-    name = f".{target.name}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    # a part of the name: with all of a long one there would be no room for the rest
+    name = f".{target.name[:40]}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     temporary = target.with_name(name)
     try:
         make_folder(target.parent)

@@ -191,12 +191,12 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
         with _writable_numbers():
             proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
             again = _record(question, centre, proved, dict(record.spec))
-    except SpecError as error:
-        raise file.error(["spec"], str(error)) from None
     except NotProvedError as error:
         what = f"{error}; spec, weights and radius do not belong together"
         field = error.field or "radius"
         raise file.error(["weights", field] if field in record.weights else [field], what) from None
+    except ValueError as error:
+        raise file.error(["spec"], str(error)) from None
     _compare(file, again)
     return record
 

@@ -130,8 +130,13 @@ class Krawczyk:
         """Prepare it.
 
         Raises:
-            NotProvedError: the Jacobian may be singular: the critical point, if there is one, is degenerate.
+            NotProvedError: the Jacobian may be singular: the critical point, if there is one, is degenerate; or the loss
+                depends on no weight.
         """
+        if not where.free:
+            raise NotProvedError(
+                "the loss depends on no weight, so that no critical point is isolated; take tokens that are not 0"
+            )
         theta = [arb(as_fmpq(c)) for c in centre]
         zeros = [arb(0)] * len(where.scalings)
         jacobian = where.jacobian(theta, zeros)

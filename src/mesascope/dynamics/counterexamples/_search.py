@@ -10,7 +10,7 @@ import numpy as np
 
 from mesascope.core import Progress, integer_at_least, shows_progress
 from mesascope.processes import Law
-from mesascope.specs import SpecError, unknown
+from mesascope.specs import SpecError, show, unknown
 
 from ._counterexample import Counterexample, Searched, require_feasible
 from ._families import FAMILIES, Tokens, neighbour, simpler
@@ -60,17 +60,17 @@ def counterexample(
     _require_known("property", [property], PROPERTIES)
     stated = PROPERTIES[property]
     given = laws if isinstance(laws, Law) else None
-    families = stated.families if laws is None or given is not None else tuple(cast(Sequence[str], laws))
+    families = stated.families if laws is None or given is not None else cast(Sequence[str], laws)
     _require_known("law", families, FAMILIES)
-    rho = stated.normalizers if normalizers is None else tuple(normalizers)
+    rho = stated.normalizers if normalizers is None else normalizers
     _require_known("normalizer", rho, _RHO)
     sizes = _sizes(dims, horizons, given)
     search = Searched(
         property,
         None,
-        families if given is None else (given.describe(),),
+        tuple(families) if given is None else (given.describe(),),
         *sizes,
-        rho,
+        tuple(rho),
         integer_at_least("starts", starts, 1),
         integer_at_least("seed", seed, 0),
         0,
@@ -86,6 +86,8 @@ def counterexample(
 
 
 def _require_known(what: str, names: Sequence[str], known: Iterable[str]) -> None:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"{what}s: must be a list of names, got {show(names)}")
     if not names:
         raise ValueError(f"{what}s: must not be empty; leave them out to take those of the property")
     for name in names:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import below_one, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 from mesascope.records import Printed
@@ -111,7 +111,7 @@ def critical_point(
     Raises:
         ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
     """
-    finite_positive("tolerance", tolerance)
+    tolerance = below_one("tolerance", tolerance)
     integer_at_least("max_steps", max_steps, 1)
     landscape = landscape_of("critical_point", guess, process, task, engine, mask)
     start = landscape.start

@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 from jax import Array
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import below_one, integer_at_least
 from mesascope.models import LinearAttentionModel, PromptModel
 from mesascope.objectives import Engine, prompt_heads
 from mesascope.processes import FewShot, NextToken
@@ -117,7 +117,7 @@ def critical_points(
         ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
     """
     integer_at_least("starts", starts, 1)
-    finite_positive("tolerance", tolerance)
+    tolerance = below_one("tolerance", tolerance)
     if not isinstance(model, LinearAttentionModel | PromptModel):
         raise TypeError(f"model: must be linear attention, got {type(model).__name__}")
     landscape = landscape_of("critical_points", model, process, task, engine, mask)

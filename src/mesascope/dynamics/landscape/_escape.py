@@ -134,11 +134,12 @@ def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float,
 def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
     """The t with Σ_i r_i z_i² e^{2 r_i t}/2 = fall; 0 if it is larger from the start."""
     hessian = np.asarray(loss_gradient_hessian(escape.landscape, escape.point)[2])
-    rates = escape.rates
-    weights = rates * (np.linalg.eigh(hessian)[1][:, : len(rates)].T @ z) ** 2 / 2
+    rates, length = escape.rates, float(np.abs(z).max())  # squares of small displacements are no numbers
+    weights = rates * (np.linalg.eigh(hessian)[1][:, : len(rates)].T @ (z / length)) ** 2 / 2
 
     def left(time: float) -> float:
-        return float(scipy.special.logsumexp(2 * rates * time, b=weights) - np.log(fall))
+        grown = scipy.special.logsumexp(2 * rates * time, b=weights)
+        return float(grown + 2 * np.log(length) - np.log(fall))
 
     if left(0.0) >= 0:
         return 0.0
@@ -147,8 +148,8 @@ def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
 
 
 def _time_of_flow(escape: Escape, z: np.ndarray, fall: float) -> tuple[float, float]:
-    """As `time_to_fall`, for orders above 2; in units in which the start has size 1 and V changes by order 1."""
-    order, length = escape.order, float(np.linalg.norm(z))
+    """As `time_to_fall`, for orders above 2; in units in which the largest entry of the start is 1 and V changes by order 1."""
+    order, length = escape.order, float(np.abs(z).max())
 
     def field(u: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = _field(escape, jnp.asarray(u))
@@ -163,7 +164,7 @@ def _time_of_flow(escape: Escape, z: np.ndarray, fall: float) -> tuple[float, fl
 
     def level(_: float, u: np.ndarray) -> float:
         # the root, since V grows without bound: it is nearer to a line in time
-        return float(max(-field(u)[0] * length**order / fall, 0.0) ** (1 / order) - 1)
+        return length * float(max(-field(u)[0] / fall, 0.0) ** (1 / order)) - 1
 
     level.terminal = True  # type: ignore[attr-defined]
     solved = scipy.integrate.solve_ivp(velocity, (0.0, _LONG), z / length, events=level, rtol=_RTOL)

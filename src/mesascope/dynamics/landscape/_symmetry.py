@@ -148,8 +148,8 @@ _MIXINGS = ("nhic,nhjc->nhij", "nhri,nhrj->nhij", "nirc,njrc->nij")
 
 def _as_heads(shape: tuple[int, ...]) -> tuple[int, ...]:
     count, *rest = shape
-    if len(rest) == 1:
-        return (count, 1, *rest, 1)
+    if len(rest) < 2:
+        return (count, 1, *rest, *(1,) * (2 - len(rest)))
     return (count, -1, *rest[-2:])
 
 

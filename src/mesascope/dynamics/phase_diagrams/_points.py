@@ -20,7 +20,7 @@ from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 from mesascope.specs import show
 
-from .._parameters import real_vector, refuse_weights_not_finite
+from .._parameters import real_vector, refuse_weights_not_finite, refuse_weights_too_small
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,7 @@ def _checked(made: Any) -> PhasePoint:
             f"the start must be linear attention, such as LinearAttention.diagonal(3, 0.1, 0.1), got {show(point.start)}"
         )
     refuse_weights_not_finite(point.start)
+    refuse_weights_too_small(point.start)
     # as arrays of numpy: every look at one of jax's is compiled or dispatched on its own
     point = point._replace(
         start=jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, point.start)

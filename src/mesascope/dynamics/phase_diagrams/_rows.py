@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import below_one, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.records import (
     PACKAGE,
@@ -59,11 +59,7 @@ class Solving:
 
     def __post_init__(self) -> None:
         for name in ("rtol", "tolerance", "fraction"):
-            finite_positive(name, getattr(self, name))
-        if self.fraction >= 1:
-            raise ValueError(
-                f"fraction: of the way must be below 1, got {self.fraction}; the end itself is reached at `time`"
-            )
+            object.__setattr__(self, name, below_one(name, getattr(self, name)))
         integer_at_least("max_steps", self.max_steps, 1)
 
     def facts(self) -> dict[str, Any]:
