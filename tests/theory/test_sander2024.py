@@ -97,18 +97,18 @@ def test_the_best_step_by_brute_force(dim, context):
     assert loss == pytest.approx(float(sander2024.augmented_loss(dim, context)), abs=1e-12)
 
 
-@pytest.mark.parametrize(("context", "spread"), [(2, 1.0), (5, 0.3), (6, 2.5)])
-def test_the_loss_of_positions_alone(context, spread):
+@pytest.mark.parametrize(("context", "largest"), [(2, 1.0), (5, 0.3), (6, 2.5)])
+def test_the_loss_of_positions_alone(context, largest):
     """From the definition of the layer, with the mean over angles by a quadrature that is exact to rounding."""
     nodes, weights = np.polynomial.legendre.leggauss(60)
     positions = RNG.normal(size=context)
     expected = 0.0
-    for angle, weight in zip(spread * (nodes + 1) / 2, weights / 2, strict=True):
+    for angle, weight in zip(largest * (nodes + 1) / 2, weights / 2, strict=True):
         x = np.exp(1j * angle * np.arange(context + 1))
         predicted = sum(positions[t] * x[context - 2].conj() * x[t] * x[t] for t in range(context))
         expected += weight * abs(predicted - x[context]) ** 2
     missed = positions - np.eye(context)[-1]
-    assert missed @ sander2024.position_gram(context, spread) @ missed == pytest.approx(expected, rel=1e-12)
+    assert missed @ sander2024.position_gram(context, largest) @ missed == pytest.approx(expected, rel=1e-12)
 
 
 def test_positions_by_descent_step_by_step():

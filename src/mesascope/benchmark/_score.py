@@ -142,8 +142,9 @@ def _errors(answer: Answer, truth: Truth) -> list[float]:
         given = answer.hyperparameters.get(learner, {})
         for name, value in values.items():
             if name in given:
+                right = _numbers(value)
                 with error_path(learner, name):
-                    found.append(_error(_numbers(given[name]), _numbers(value)))
+                    found.append(_error(_numbers(given[name]), right))
     return found
 
 
@@ -165,7 +166,7 @@ def _numbers(value: Any) -> np.ndarray:
     except ValueError:
         array = np.asarray(None)  # rows of different lengths
     if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        raise SpecError(f"must be a finite number, or a matrix of them, got {show(value)}")
+        raise SpecError(f"must be a finite number, a matrix of them or its diagonal, got {show(value)}")
     return np.diag(array) if array.ndim == 1 else array
 
 

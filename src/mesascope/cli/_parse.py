@@ -3,8 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from inspect import cleandoc
 from io import StringIO
@@ -143,13 +143,25 @@ class _Filled(StringIO):
         self._output.flush()
 
 
-def _filled_help(arguments: Sequence[str]) -> AbstractContextManager[Any]:
-    """Break wide lines of help, if that is what these arguments ask for; scripts of shells stay as they are."""
-    asked = not {"-h", "--help"}.isdisjoint(arguments)
-    return redirect_stdout(_Filled(sys.stdout)) if asked and sys.stdout else nullcontext()
-
-
 _NARROWEST = 20  # columns: tyro does not end the help for a terminal of six or less
+
+
+@contextmanager
+def _filled_help(arguments: Sequence[str]) -> Iterator[None]:
+    """Break wide lines of help, if that is what these arguments ask for; scripts of shells stay as they are."""
+    if {"-h", "--help"}.isdisjoint(arguments) or not sys.stdout:
+        yield
+        return
+    before = os.environ.get("COLUMNS")
+    if get_terminal_size().columns < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)
+    try:
+        with redirect_stdout(_Filled(sys.stdout)):
+            yield
+    finally:
+        os.environ.pop("COLUMNS", None)
+        if before is not None:
+            os.environ["COLUMNS"] = before
 
 
 def parse(arguments: Sequence[str]) -> AnyCommand:
@@ -159,8 +171,6 @@ def parse(arguments: Sequence[str]) -> AnyCommand:
         InputError: there is no such command, or it does not take them.
         SystemExit: help or a shell completion was asked for, and printed.
     """
-    if get_terminal_size().columns < _NARROWEST:
-        os.environ["COLUMNS"] = str(_NARROWEST)
     name, rest = _chosen(arguments, COMMANDS, "mesascope", _ABOUT)
     if name not in _PARTS:
         asked = {"-h", "--help"} & set(rest) and name in _SPECS

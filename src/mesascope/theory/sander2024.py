@@ -180,7 +180,7 @@ def augmented_loss(dim: int, context: int) -> Fraction:
     return Fraction(dim * (dim - 1), 2) * augmented_step(dim, context)
 
 
-def position_gram(context: int, spread: float) -> np.ndarray:
+def position_gram(context: int, largest_angle: float) -> np.ndarray:
     r"""Return the curvature of the loss in the positions alone, for one coordinate with its angle uniform on $[0, \omega]$.
 
     With $d = 1$ and $C = 1$ the layer answers $\hat x_{T+1} = \sum_t p_t \lambda^{2t - T}$, $\lambda = e^{i\theta}$, so that
@@ -190,11 +190,11 @@ def position_gram(context: int, spread: float) -> np.ndarray:
 
     $G$ is positive definite: $p = e_T$ is the only minimum, with loss 0. Its eigenvectors are the discrete prolate spheroidal
     sequences of $T$ entries and half bandwidth $\omega/\pi$, where $\omega < \pi/2$; about $1 + 2\omega T/\pi$ eigenvalues are
-    not small.
+    of the order of the largest.
 
     Args:
         context: $T \ge 2$.
-        spread: $\omega > 0$, in radians.
+        largest_angle: $\omega > 0$, in radians.
 
     Returns:
         $G$, shape `(T, T)`.
@@ -205,9 +205,9 @@ def position_gram(context: int, spread: float) -> np.ndarray:
     Source: derived here; the setting is that of sander2024's program (michaelsdr/ical@beaf4d6, `pe_only.py`), with $\omega =
     2\pi/\mu$.
     """
-    width = float(finite_positive("spread", spread))
+    largest = float(finite_positive("largest_angle", largest_angle))
     index = np.arange(integer_at_least("context", context, 2))
-    return np.sinc(2 * width * (index[:, None] - index) / np.pi)
+    return np.sinc(2 * largest * (index[:, None] - index) / np.pi)
 
 
 def descended_positions(gram: Any, rate: float, steps: int) -> np.ndarray:
@@ -215,23 +215,32 @@ def descended_positions(gram: Any, rate: float, steps: int) -> np.ndarray:
 
     $$p = \bigl(I - (I - 2 \eta G)^n\bigr)\, e_T$$
 
-    Every eigenvector of $G$ is learned by itself, after about $1/(2 \eta g)$ steps for its eigenvalue $g$.
+    The part of $e_T$ along an eigenvector of $G$ with eigenvalue $g$ is weighed by $1 - (1 - 2 \eta g)^n$: it takes about
+    $1/(2 \eta g)$ steps.
 
     Args:
         gram: $G$, or the same mean over drawn angles: symmetric, shape `(T, T)`.
-        rate: $\eta > 0$.
+        rate: $\eta > 0$; descent diverges where it exceeds $1/g$ of the largest $g$.
         steps: $n \ge 0$.
 
     Returns:
         $p$, shape `(T,)`.
 
     Raises:
-        TypeError, ValueError: an argument that is not a number, or out of range; $G$ that is not square.
+        TypeError, ValueError: an argument that is not a number, or out of range; $G$ that is not square or symmetric;
+            a rate with which descent diverges.
 
     Source: derived here.
     """
     size, count = float(finite_positive("rate", rate)), integer_at_least("steps", steps, 0)
-    values, vectors = np.linalg.eigh(square_matrix("gram", gram))
+    matrix = square_matrix("gram", gram)
+    if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=0):
+        raise ValueError("gram must be symmetric: it holds means of Re λ^{2(s−t)}")
+    values, vectors = np.linalg.eigh(matrix)
+    if size * values[-1] > 1:
+        raise ValueError(
+            f"rate must be at most {1 / values[-1]:.3g}, 1 over the largest eigenvalue, got {size:g}"
+        )
     return vectors @ ((1 - (1 - 2 * size * values) ** count) * vectors[-1])
 
 

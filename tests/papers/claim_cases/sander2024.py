@@ -110,13 +110,13 @@ def best_steps_with(factor):
     """A world in which the best step's loss is taken to be so many times what it is."""
 
     def break_it(patch):
-        right = _without_commuting.best_step
+        right = _without_commuting._best_step
 
         def wrong(tokens, task):
             best = right(tokens, task)
             return best._replace(loss=factor * best.loss)
 
-        patch.setattr(_without_commuting, "best_step", wrong)
+        patch.setattr(_without_commuting, "_best_step", wrong)
 
     return break_it
 
@@ -146,36 +146,32 @@ def one_head_more(patch):
     patch.setattr(_rotations, "_ends", lambda settings: right(replace(settings, heads=settings.dim)))
 
 
-def exchanged(one, other):
-    """Two variants of a trained layer have each other's names."""
-
-    def break_it(patch):
-        right = _softmax_and_mlp._VARIANTS
-        patch.setattr(_softmax_and_mlp, "_VARIANTS", {**right, one: right[other], other: right[one]})
-
-    return break_it
+def exchanged(patch):
+    """The two variants of a trained layer have each other's names."""
+    linear, softmax = _softmax_and_mlp._VARIANTS.items()
+    patch.setattr(_softmax_and_mlp, "_VARIANTS", {linear[0]: softmax[1], softmax[0]: linear[1]})
 
 
-def better_where_tokens_are_equal(patch):
-    """The best step leaves half of what it leaves where all tokens have one size."""
-    right = _softmax_and_mlp.best_step
+def better_rescaled(patch):
+    """The rescaled isotropic layer leaves a tenth less than it does."""
+    right = _softmax_and_mlp._best_isotropic
 
-    def wrong(tokens, task):
-        best, sizes = right(tokens, task), np.linalg.norm(tokens[:, 0], axis=-1)
-        return best._replace(relative=best.relative / 2) if np.ptp(sizes) < 1e-9 else best
+    def wrong(tokens):
+        step, isotropic, rescaled = right(tokens)
+        return step, isotropic, 0.9 * rescaled
 
-    patch.setattr(_softmax_and_mlp, "best_step", wrong)
+    patch.setattr(_softmax_and_mlp, "_best_isotropic", wrong)
 
 
-def one_number_of(scale, row, factor):
-    """A stored position is `factor` times what it should be."""
+def a_stored_row_off_by(mu, row, factor):
+    """The stored positions of one context are `factor` times what they should be."""
 
     def break_it(patch):
         right = _positions_alone.stored_positions
 
         def wrong(asked):
             rows = right(asked).copy()
-            rows[row] *= factor if asked == scale else 1.0
+            rows[row] *= factor if asked == mu else 1.0
             return rows
 
         patch.setattr(_positions_alone, "stored_positions", wrong)
@@ -183,12 +179,31 @@ def one_number_of(scale, row, factor):
     return break_it
 
 
-def later_stop(patch):
-    """Descent goes on until the last position has most of its weight."""
+def other_stop(patch):
+    """The authors' rule stops at a loss a fifth smaller."""
     right = _positions_alone._stopped
     patch.setattr(
-        _positions_alone, "_stopped", lambda gram, settings: right(gram, replace(settings, stop=1e-9))
+        _positions_alone,
+        "_stopped",
+        lambda gram, settings: right(gram, replace(settings, stop=0.8 * settings.stop)),
     )
+
+
+def other_eigenvectors(patch):
+    """The matrix has its eigenvalues, and eigenvectors with every other sign exchanged."""
+    right = theory.position_gram
+
+    def wrong(context, largest_angle):
+        signs = (-1.0) ** np.arange(context)
+        return signs[:, None] * right(context, largest_angle) * signs
+
+    patch.setattr(theory, "position_gram", wrong)
+
+
+def smaller_files(patch):
+    """Stored positions near the minimum without their last entry."""
+    right = _positions_alone.stored_positions
+    patch.setattr(_positions_alone, "stored_positions", lambda mu: 0.1 * right(mu))
 
 
 TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}
@@ -241,15 +256,18 @@ CASES = {
         traced=False,
     ),
     "sander2024/positions-alone": Case(
-        {"scales": [100], "replicas": 3, "steps": 3, "batch": 5},
+        {"mus": [100], "replicas": 3, "steps": 3, "batch": 5},
         scaled(theory, "position_gram", 1.1),
-        (scaled(theory, "descended_positions", 1 + 1e-9), one_number_of(100, 20, 1.2), later_stop),
+        (
+            scaled(theory, "descended_positions", 1 + 1e-9),
+            a_stored_row_off_by(100, 20, 1.2),
+            other_stop,
+            other_eigenvectors,
+            smaller_files,
+        ),
         traced=False,
     ),
     "sander2024/softmax-and-mlp": Case(
-        {"batch": 64, "steps": 500, "seeds": 3, "sequences": 4000},
-        better_where_tokens_are_equal,
-        (exchanged("linear, MLP", "softmax, MLP"), exchanged("linear", "softmax, MLP")),
-        traced=False,
+        {"seeds": 3, "sequences": 4000}, better_rescaled, (exchanged,), traced=False
     ),
 }

@@ -35,14 +35,19 @@ def stored_weights(name: Literal["unitary", "orthogonal"]) -> DiagonalHeads:
     return _heads(a, b, positions)
 
 
-def stored_positions(scale: int) -> np.ndarray:
-    """The positions in `results/noisy_pe/pe_eps_mu_SCALE.npy`, shape (30, 30), of angles that are uniform on [0, 2π/SCALE].
+def stored_positions(mu: int) -> np.ndarray:
+    """The positions in `results/noisy_pe/pe_eps_mu_MU.npy`, shape (30, 30), of angles that are uniform on [0, 2π/MU].
 
     Raises:
-        ValueError: the digits are not those of the authors' file.
+        ValueError: there is no such file, or the digits are not those of the authors'.
     """
-    files = json.loads(_FILE.read_text(encoding="utf-8"))["files"]
-    return np.asarray(_read(f"results/noisy_pe/pe_eps_mu_{scale}.npy", files), float)
+    files, name = (
+        json.loads(_FILE.read_text(encoding="utf-8"))["files"],
+        f"results/noisy_pe/pe_eps_mu_{mu}.npy",
+    )
+    if name not in files:
+        raise ValueError(f"mus: the authors store no positions for {mu}; take some of 50, 100, 200, 300")
+    return np.asarray(_read(name, files), float)
 
 
 def _read(name: str, files: dict[str, dict[str, object]]) -> np.ndarray:

@@ -34,7 +34,7 @@ DIFFERENCES = (
     ),
     Difference(
         "implementation",
-        "positions alone: single precision; 1000 angles, whose seed is not recorded (`pe_only.py:31, 45`)",
+        "positions alone: single precision; 1000 angles, drawn without a seed (`pe_only.py:31, 45`)",
         "double precision; the mean over all angles, and 20 draws of 1000 beside it",
         ("positions-alone",),
     ),
@@ -47,20 +47,22 @@ DIFFERENCES = (
     ),
     Difference(
         "model",
-        "W not commuting: an MLP that no forward pass calls, no softmax (`augmented.py:51-59, 77-88`)",
-        "linear or softmax attention with a residual connection, also with an MLP of 48 hidden units, full 60; no LayerNorm",
+        "W not commuting: no softmax, and an MLP of 15 hidden units with ReLU that no forward pass calls "
+        "(`augmented.py:51-59, 77-88, 281`)",
+        "linear attention (merged keys and queries, no biases, sums over t − 1) or softmax, and an MLP of 48 hidden units with "
+        "gelu, full 60, both with residual connections; no LayerNorm",
         ("softmax-and-mlp",),
     ),
     Difference(
         "data",
         "first token (1, …, 1)/√d, d = 5, n = 50 (`augmented.py:191-192, 224`)",
-        "first token N(0, I/d); d = 4, T = 10, full d = 5, T = 50",
+        "first token N(0, I/d), for layers with an MLP also theirs; d = 4, T = 10, full d = 5, T = 50",
         _LAYERS,
     ),
     Difference(
         "optimizer",
         "Adam, rate 0.01, constant (`augmented.py:289`)",
-        "Adam, rate 0.02 and 0.03, warm-up of 20 steps, cosine schedule, gradients clipped at 1",
+        "Adam, rate 0.02, with an MLP 0.03, warm-up of 20 steps, cosine schedule, gradients clipped at 1",
         _LAYERS,
     ),
     Difference(
@@ -69,10 +71,10 @@ DIFFERENCES = (
     Difference(
         "batch",
         "1024 of 16 384 sequences that stay the same (`augmented.py:240-241`)",
-        "256 and 128 fresh sequences a step",
+        "256 fresh sequences a step; with an MLP 128, full 256",
         _LAYERS,
     ),
-    Difference("seeds", "one run, no seed (`augmented.py`)", "6 and 5, full 8", _LAYERS),
+    Difference("seeds", "one run, no seed (`augmented.py`)", "6, with an MLP 5; full 8", _LAYERS),
     Difference(
         "evaluation",
         "1024 test sequences (`augmented.py:241`)",

@@ -23,6 +23,6 @@ HEADLINES = (
     Headline(
         "Experiments on matrices that do not commute generalize the theory.",
         ("without-commuting", "softmax-and-mlp"),
-        "For augmented tokens; heads on bare tokens were not trained there.",
+        "Augmented tokens, mostly with Gaussian first tokens; layers on bare tokens were not trained on them.",
     ),
 )
