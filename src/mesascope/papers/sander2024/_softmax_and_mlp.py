@@ -166,7 +166,8 @@ def _figure(found: dict[str, dict[str, list[float]]], settings: _Variants) -> Fi
     return Figure(
         title=title,
         panels=panels,
-        caption="Isotropic layers are the best on the test sequences; rescaled ones are divided by the squared size of the tokens.",
+        caption="Isotropic layers are the best on the test sequences; rescaled ones are divided by the squared size of the "
+        "tokens.",
     )
 
 
