@@ -31,7 +31,8 @@ FLAT = 1e-6
 _TRIALS, _VANISHING = 4, 1e-6
 _RTOL = 1e-6
 _FAR = 1e3  # e-folds of growth, after which nothing is left to be predicted
-_LONG = 1e6  # times in which V changes by order 1 at the start
+_LONG = 1e4  # times in which a direction turns at the start
+_SHRUNK = 30.0  # by e^{−30} of its start: a displacement that only shrinks
 
 
 class Escape(eqx.Module):
@@ -148,28 +149,46 @@ def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
 
 
 def _time_of_flow(escape: Escape, z: np.ndarray, fall: float) -> tuple[float, float]:
-    """As `time_to_fall`, for orders above 2; in units in which the largest entry of the start is 1 and V changes by order 1."""
-    order, length = escape.order, float(np.abs(z).max())
+    """As `time_to_fall`, for orders p above 2: the direction v = z/|z| and the logarithm of |z| are followed.
 
-    def field(u: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _field(escape, jnp.asarray(u))
+    With κ = −v·∇V(v) and dτ = |z|^{p−2} dt they are v' = −∇V(v) − κv and (log |z|)' = κ. Nothing grows without bound, however
+    small the start is. τ is in units in which |∇V| is 1 at the start.
+    """
+    order, largest = escape.order, float(np.abs(z).max())
+    scaled = z / largest
+    begin = scaled / np.linalg.norm(scaled)
+    size = np.log(largest) + np.log(np.linalg.norm(scaled))
+
+    def field(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _field(escape, jnp.asarray(v))
         return float(value), np.asarray(slope)
 
-    unit = float(np.linalg.norm(field(z / length)[1]))
+    unit = float(np.linalg.norm(field(begin)[1]))
     if unit == 0:
         return math.nan, math.nan
 
-    def velocity(_: float, u: np.ndarray) -> np.ndarray:
-        return -field(u)[1] / unit
+    def velocity(_: float, state: np.ndarray) -> np.ndarray:
+        v, grown = state[:-2], state[-2]
+        slope = field(v)[1] / unit
+        kappa = -float(v @ slope)
+        return np.r_[-slope - kappa * v, kappa, np.exp((2 - order) * grown)]
 
-    def level(_: float, u: np.ndarray) -> float:
-        # the root, since V grows without bound: it is nearer to a line in time
-        return length * float(max(-field(u)[0] / fall, 0.0) ** (1 / order)) - 1
+    def level(_: float, state: np.ndarray) -> float:
+        fallen = max(-field(state[:-2])[0], np.finfo(float).tiny)
+        return float(np.log(fallen) + order * (size + state[-2]) - np.log(fall))
 
-    level.terminal = True  # type: ignore[attr-defined]
-    solved = scipy.integrate.solve_ivp(velocity, (0.0, _LONG), z / length, events=level, rtol=_RTOL)
+    def shrunk(_: float, state: np.ndarray) -> float:
+        return float(state[-2] + _SHRUNK)
+
+    start = np.r_[begin, 0.0, 0.0]
+    if level(0.0, start) >= 0:
+        return 0.0, -float(begin @ field(begin)[1])
+    level.terminal = shrunk.terminal = True  # type: ignore[attr-defined]
+    solved = scipy.integrate.solve_ivp(velocity, (0.0, _LONG), start, events=(level, shrunk), rtol=_RTOL)
     if not len(solved.t_events[0]):
         return math.nan, math.nan
-    end = solved.y_events[0][0] / np.linalg.norm(solved.y_events[0][0])
-    time = float(solved.t_events[0][0]) / unit / length ** (order - 2)
-    return time, -float(end @ field(end)[1])
+    *_, passed = end = solved.y_events[0][0]
+    with np.errstate(over="ignore"):
+        time = float(np.exp(np.log(passed / unit) + (2 - order) * size))
+    v = end[:-2] / np.linalg.norm(end[:-2])
+    return time, -float(v @ field(v)[1])
