@@ -293,6 +293,13 @@ def test_an_interrupted_write_is_no_benchmark(tmp_path, monkeypatch):
         write_benchmark(tmp_path / "new")
 
 
+def test_one_process_answers_into_a_file(benchmark_of_few, tmp_path):
+    out = tmp_path / "answers.json"
+    with folder_lock(tmp_path, out.name), pytest.raises(ValueError, match="is in use by process"):
+        benchmark_of_few.answer(METHODS["nearest"], "nearest", out)
+    assert not out.exists()
+
+
 def test_one_process_writes_a_benchmark(tmp_path):
     with folder_lock(tmp_path, "benchmark"), pytest.raises(ValueError, match="is in use by process"):
         write_benchmark(tmp_path)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from mesascope.lab._log import PrintableLines, RepeatedErrors, is_meaningful
+from mesascope.lab._log import PrintableLines, RepeatedErrors, is_meaningful, log_printable_lines
 
 
 @pytest.mark.slow
@@ -65,6 +65,14 @@ def test_a_flood_of_one_error_is_one_traceback_and_a_few_lines():
     assert shown[9] == "ValueError: event 511 (512 times so far; its traceback is above)"
     assert "KeyError" in shown[10]
     assert once.filter(logging.LogRecord("nicegui", logging.ERROR, "", 0, "no error", None, None))
+
+
+def test_messages_of_the_sockets_are_printed_once(monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    sockets = logging.getLogger("engineio.server")
+    monkeypatch.setattr(sockets, "handlers", [logging.StreamHandler()])
+    log_printable_lines()
+    assert not sockets.handlers and len(logging.root.handlers) == 1
 
 
 def test_a_long_traceback_shows_its_ends():

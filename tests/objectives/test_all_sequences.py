@@ -159,10 +159,28 @@ class Ahead(eqx.Module):
     size: jax.Array
     later: int
     mixed: bool = False
+    offset: float = 0.0
 
     def predictions(self, sequences):
         logits = self.size * jax.nn.one_hot(jnp.roll(sequences, -self.later, axis=1), 2)[:, 1:]
-        return 0 * logits + logits.mean(0) if self.mixed else logits
+        return 0 * logits + logits.mean(0) if self.mixed else logits + self.offset
+
+
+class Certain(eqx.Module):
+    """Predicts that the last symbol comes again, with logits of a type."""
+
+    dtype: str
+    other: float
+    weight: jax.Array = eqx.field(default_factory=lambda: jnp.array(1.0))
+
+    def predictions(self, sequences):
+        same = jax.nn.one_hot(sequences, 2)[:, 1:] == 1
+        return jnp.where(same, 0, self.other).astype(self.dtype)
+
+
+@pytest.mark.parametrize(("dtype", "other"), [("float64", -jnp.inf), ("bfloat16", -2.0), ("float32", -1e6)])
+def test_models_that_see_the_past_are_never_refused(dtype, other):
+    ms.objectives.objective_of(Certain(dtype, other), PROCESSES["pool of urns"], TASK, None)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +188,7 @@ class Ahead(eqx.Module):
     [
         (Ahead(jnp.array(9.0), 1), "after 2 symbols depends on symbol 3"),
         (Ahead(jnp.array(1e-5), 3), "after 2 symbols depends on symbol 5"),
+        (Ahead(jnp.array(9.0), 1, offset=1e9), "after 2 symbols depends on symbol 3"),
         (Ahead(jnp.array(1.0), 0, mixed=True), "other sequences of the batch"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.core import Clock, Progress, forget_programs, require_x64
 from mesascope.probes import Predictor
-from mesascope.records import provenance
+from mesascope.records import folder_lock, provenance
 from mesascope.specs import error_path
 
 from ._cases import predictor
@@ -100,13 +100,22 @@ class Benchmark:
             progress: called before each model.
 
         Raises:
-            ValueError: the file holds answers of another method or benchmark, JAX in 32-bit mode.
+            ValueError: the file holds answers of another method or benchmark, or another process writes to it; JAX in 32-bit
+                mode.
             RecordError: it cannot be written.
         """
         require_x64("answer")
-        out, clock = Path(out), Clock()
-        found = dict(self._answered(out, called))
+        out = Path(out)
+        with folder_lock(out.parent, out.name):
+            return self._answer(method, called, out, progress)
+
+    def _answer(
+        self, method: Method, called: str, out: Path, progress: Callable[[Progress], None] | None
+    ) -> Answers:
+        clock, found = Clock(), self._answered(out, called)
         done = Answers(method=called, benchmark=self.id, answers=found, provenance=provenance())
+        if len(found) < len(self.names):
+            write_json(out, done)  # before the first model: what cannot be written is told at once
         for name in self.names:
             if name in found:
                 continue

@@ -20,6 +20,8 @@ def log_printable_lines() -> None:
     handler.addFilter(is_meaningful)
     handler.addFilter(RepeatedErrors())
     logging.basicConfig(handlers=[handler])
+    for name in ("engineio.server", "socketio.server"):
+        logging.getLogger(name).handlers.clear()  # their own ones print everything once more
 
 
 class PrintableLines(logging.Formatter):

@@ -20,6 +20,7 @@ from ._sample_losses import check_model_reads, sample_losses
 
 _BATCH = 64  # samples in memory at the same time: more were not faster
 MAX_SEQUENCES = 2**20
+_TRIED = 32  # contexts on which a model of one's own is tried
 
 
 class FiniteObjective(Objective):
@@ -68,7 +69,7 @@ class AllContextsObjective(FiniteObjective):
     def check(self, model: Any) -> None:
         """Refuse a model of one's own whose predictions change with later symbols, or with other sequences of a batch.
 
-        Every symbol of one drawn context is changed in turn. The network of a `SequenceModel` declares that it is causal.
+        Every symbol of some drawn contexts is changed in turn. The network of a `SequenceModel` declares that it is causal.
 
         Raises:
             ValueError: a prediction has changed.
@@ -79,27 +80,30 @@ class AllContextsObjective(FiniteObjective):
         check_model_reads(model, self.process)
         length, symbols = self.samples.shape[-1], self.probabilities.shape[-1]
         rng = np.random.default_rng(0)
-        drawn = rng.integers(symbols, size=length)
+        drawn = rng.integers(symbols, size=(_TRIED, 1, length))
         changed = (drawn + np.eye(length, dtype=int)) % symbols
-        others = rng.integers(symbols, size=changed.shape)
-        beside, alone = (
-            np.asarray(_predictions(model, jnp.asarray(np.stack([drawn, *rest]), jnp.int32)))
-            for rest in (changed, others)
-        )
-        name, size = type(model).__name__, np.abs(beside[np.isfinite(beside)]).max(initial=0.0)
-        rounding = np.sqrt(np.finfo(beside.dtype).eps) * size
-        if (np.abs(beside[0] - alone[0]) > rounding).any():
+        beside, rounding = _chances_of(model, np.concatenate([drawn, changed], 1))
+        alone, _ = _chances_of(model, np.concatenate([drawn, rng.integers(symbols, size=changed.shape)], 1))
+        name = type(model).__name__
+        if (np.abs(beside[:, 0] - alone[:, 0]) > rounding).any():
             raise ValueError(
                 f"model: what {name} predicts depends on other sequences of the batch; exact sums need one sequence at a time"
             )
-        # rows: the place of the changed symbol; columns: predictions, the first of which is that after two symbols
-        ahead = np.tril(np.abs(beside[1:] - beside[0]).max(-1), -2) > rounding
+        # by the place of the changed symbol and of the prediction, the first of which is that after two symbols
+        ahead = np.tril(np.abs(beside[:, 1:] - beside[:, :1]).max((0, -1)) > rounding, -2)
         if ahead.any():
             place, prediction = np.argwhere(ahead)[0]
             raise ValueError(
                 f"model: what {name} predicts after {prediction + 2} symbols depends on symbol {place + 1}; exact sums need "
                 "models that do not look ahead"
             )
+
+
+def _chances_of(model: Any, symbols: np.ndarray) -> tuple[np.ndarray, float]:
+    """The probabilities that a model predicts, shape (groups, sequences, T − 2, S), and what rounding may change in them."""
+    sequences = jnp.asarray(symbols.reshape(-1, symbols.shape[-1]), jnp.int32)
+    chances, size, eps = jax.device_get(_softmax_of(model, sequences))
+    return chances.reshape(*symbols.shape[:2], *chances.shape[1:]), float(np.sqrt(eps) + 100 * eps * size)
 
 
 @lru_cache(maxsize=2)  # of at most 2 GiB each
@@ -174,8 +178,12 @@ def _in_batches(samples: Any, probabilities: np.ndarray) -> tuple[Any, Array]:
 
 
 @quick_jit
-def _predictions(model: Any, symbols: Array) -> Array:
-    return model.predictions(symbols)
+def _softmax_of(model: Any, symbols: Array) -> tuple[Array, Array, float]:
+    """The predicted probabilities, the largest finite logit, and the precision of the logits."""
+    logits = model.predictions(symbols)
+    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.bfloat16))  # whole numbers have no precision
+    size = jnp.max(jnp.where(jnp.isfinite(logits), jnp.abs(logits), 0))
+    return jax.nn.softmax(logits), size, float(jnp.finfo(logits.dtype).eps)
 
 
 @eqx.filter_jit

@@ -135,8 +135,8 @@ def _check_numbers(found: np.ndarray, problems: Problems) -> None:
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
     # a Python number, since the bounds exceed the range of half precision
-    largest = float(np.abs(found).max(initial=0.0))
-    if not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE) and np.isfinite(largest):
+    largest = float(np.abs(found).max(initial=0.0))  # infinite for numbers beyond double precision
+    if np.isfinite(found).all() and not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
             "measure in other units"

@@ -1,5 +1,6 @@
 """Figures of studies and runs: losses along trajectories, and outcomes over the axes."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import isfinite
@@ -218,11 +219,17 @@ def _over_axes(axes: Sequence[StudyAxis], found: Mapping[tuple[int, ...], float]
     return _as_cells(axes, values, label)
 
 
+_LARGEST = sys.float_info.max
+
+
 def _number(value: Any) -> float | None:
     """A finite number, or the mean of a list of them."""
-    if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
-        value = sum(value) / len(value)
-    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+    try:
+        if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
+            value = sum(value) / len(value)
+        return float(value) if isinstance(value, int | float) and isfinite(value) else None
+    except OverflowError:  # a whole number beyond double precision
+        return None
 
 
 def _numbers(axis: StudyAxis) -> list[float] | None:
@@ -230,7 +237,10 @@ def _numbers(axis: StudyAxis) -> list[float] | None:
     numbers = [
         label for label in axis.labels if isinstance(label, int | float) and not isinstance(label, bool)
     ]
-    return [float(one) for one in numbers] if len(set(numbers)) == len(numbers) == axis.size else None
+    distinct = len(set(numbers)) == len(numbers) == axis.size
+    return (
+        [float(one) for one in numbers] if distinct and max(map(abs, numbers), default=0) < _LARGEST else None
+    )
 
 
 def _as_curves(
