@@ -189,6 +189,17 @@ def test_times_of_products(function, order, epsilon):
     assert rate == pytest.approx(order ** (1 - order / 2), rel=1e-6)  # |z| = √p x
 
 
+def test_times_are_those_of_other_units():
+    """With tokens s times as large, weights are 1/s and times 1/s⁴ of what they were."""
+    times = []
+    for scale in (1.0, 1e5):
+        start = ms.LinearAttention.diagonal(1, 0.01 / scale, 0.01 / scale)
+        process = ms.DiagonalUnitary(ms.Gaussian(scale), 1)
+        saddle = ms.plateaus(ms.gradient_flow(start, process, ms.NextToken(3))).points[0]
+        times.append(np.array([saddle.leaves, saddle.predicted, 1 / saddle.rate]) * scale**4)
+    np.testing.assert_allclose(times[1], times[0], rtol=1e-6)
+
+
 def test_a_minimum_is_not_left():
     escape = escape_from(
         Landscape(Toy(lambda w: w @ w), Weights(jnp.zeros(5)), jnp.ones(5)), np.zeros(5), 1.0, 1.0

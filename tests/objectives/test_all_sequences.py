@@ -200,6 +200,12 @@ def test_models_that_look_ahead_or_at_other_sequences_are_refused(model, message
         ms.gradient_flow(model, process, TASK, until=1.0)
 
 
+def test_what_never_follows_may_have_probability_0():
+    """A pool of one chain that always stays, and the model that knows it: the first symbol is no prediction that counts."""
+    pool = ms.SymbolPool(ms.MarkovChains(symbols=2), probabilities=[[[1.0, 0.0], [0.0, 1.0]]])
+    assert float(ms.population_loss(Certain("float64", -jnp.inf), pool, TASK).value) == 0
+
+
 def test_a_weight_without_axes_flows():
     flow = ms.gradient_flow(Ahead(jnp.array(0.0), 0), PROCESSES["pool of urns"], TASK, until=1.0)
     assert flow.loss[0] == pytest.approx(4 * log(2))

@@ -47,8 +47,8 @@ def test_a_model_is_named_from_one_call_for_each_half(prompts):
     )
     assert answer.candidates == ("ridge",)
     assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-4)
-    # all tasks once; at two lengths the same, twice more and with other labels, for a few
-    assert calls[0] == (200, 9, 3) and calls.count((200, 9, 3)) == 1 and len(calls) == 9
+    # all tasks once; at three lengths the same, twice more and with other labels, for a few
+    assert calls[0] == (200, 9, 3) and calls.count((200, 9, 3)) == 1 and len(calls) == 13
 
 
 @pytest.mark.slow
@@ -88,6 +88,7 @@ def test_other_names_need_the_interface_named(prompts):
 SEES = {
     "its label": lambda xs, ys: ys,
     "the label after it": lambda xs, ys: np.roll(ys, -1, 1),
+    "a label in the middle": lambda xs, ys: np.where(np.arange(ys.shape[1]) == ys.shape[1] // 2, ys, 0 * ys),
     "labels in reverse": lambda xs, ys: np.flip(ys, 1),
     "all labels": lambda xs, ys: np.broadcast_to(ys.sum(1, keepdims=True), ys.shape),
 }

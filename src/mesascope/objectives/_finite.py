@@ -64,7 +64,9 @@ class AllContextsObjective(FiniteObjective):
 
     def of_batch(self, model: Any, samples: Array, probabilities: Array) -> Array:
         """Return the part of the sum that one batch gives."""
-        return -jnp.sum(probabilities * jax.nn.log_softmax(model.predictions(samples)))
+        logs = jax.nn.log_softmax(model.predictions(samples))
+        # what never follows may have probability 0
+        return -jnp.sum(probabilities * jnp.where(probabilities > 0, logs, 0))
 
     def check(self, model: Any) -> None:
         """Refuse a model of one's own whose predictions change with later symbols, or with other sequences of a batch.

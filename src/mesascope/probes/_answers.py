@@ -46,7 +46,7 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
     for i, n in enumerate(problems.lengths):
         found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
-    for n in {int(problems.lengths[0]), int(problems.lengths[-1])}:
+    for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
         if isinstance(function, XsYs):
             _check_sees_no_label(function, problems, n)
         _check_repeats(function, problems, n, found)

@@ -135,17 +135,18 @@ def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float,
 def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
     """The t with Σ_i r_i z_i² e^{2 r_i t}/2 = fall; 0 if it is larger from the start."""
     hessian = np.asarray(loss_gradient_hessian(escape.landscape, escape.point)[2])
-    rates, length = escape.rates, float(np.abs(z).max())  # squares of small displacements are no numbers
+    # in units of the fastest rate and of the displacement: squares of small numbers are none
+    fastest, length = float(escape.rates[0]), float(np.abs(z).max())
+    rates = escape.rates / fastest
     weights = rates * (np.linalg.eigh(hessian)[1][:, : len(rates)].T @ (z / length)) ** 2 / 2
+    wanted = np.log(fall) - np.log(fastest) - 2 * np.log(length)
 
     def left(time: float) -> float:
-        grown = scipy.special.logsumexp(2 * rates * time, b=weights)
-        return float(grown + 2 * np.log(length) - np.log(fall))
+        return float(scipy.special.logsumexp(2 * rates * time, b=weights) - wanted)
 
     if left(0.0) >= 0:
         return 0.0
-    end = _FAR / float(rates[0])
-    return float(scipy.optimize.brentq(left, 0.0, end)) if left(end) > 0 else math.nan
+    return float(scipy.optimize.brentq(left, 0.0, _FAR)) / fastest if left(_FAR) > 0 else math.nan
 
 
 def _time_of_flow(escape: Escape, z: np.ndarray, fall: float) -> tuple[float, float]:
