@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+import mesascope as ms
 from mesascope import (
     DiagonalUnitary,
     ExactMoments,
@@ -110,3 +111,13 @@ def test_a_mask_leaves_scalings_of_what_moves():
     assert np.all(found.generators[0][held] == 0)
     only_kq = LinearAttention(np.ones((4, 4)), np.zeros((2, 4)))
     assert len(symmetries(model, DiagonalUnitary(Gaussian(1.0), 2), TASK, mask=only_kq).generators) == 0
+
+
+def test_symmetries_do_not_depend_on_the_units_of_the_data():
+    """With tokens 10¹² times as large the weights at the limit are 10⁻¹² times as large, and move along the same family."""
+    found = []
+    for scale in (1.0, 1e12):
+        process, task = ms.DiagonalUnitary(ms.Gaussian(scale), 1), ms.NextToken(4)
+        end = ms.gradient_flow(ms.LinearAttention.diagonal(1, 0.3 / scale, 0.3 / scale), process, task)
+        found.append(ms.stability(end.model, process, task).kind)
+    assert found == ["minimum", "minimum"]

@@ -89,6 +89,8 @@ SEES = {
     "its label": lambda xs, ys: ys,
     "the label after it": lambda xs, ys: np.roll(ys, -1, 1),
     "a label in the middle": lambda xs, ys: np.where(np.arange(ys.shape[1]) == ys.shape[1] // 2, ys, 0 * ys),
+    "its label in single precision, times 1e22": lambda xs, ys: (1e22 * ys).astype(np.float32),
+    "its label as a whole number": lambda xs, ys: (1e6 * ys).astype(np.int32),
     "labels in reverse": lambda xs, ys: np.flip(ys, 1),
     "all labels": lambda xs, ys: np.broadcast_to(ys.sum(1, keepdims=True), ys.shape),
 }

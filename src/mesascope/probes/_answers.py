@@ -134,9 +134,10 @@ def context_arrays(problems: Problems, n: int) -> tuple[np.ndarray, ...]:
 def _check_numbers(found: np.ndarray, problems: Problems) -> None:
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
-    # a Python number, since the bounds exceed the range of half precision
-    largest = float(np.abs(found).max(initial=0.0))  # infinite for numbers beyond double precision
-    if np.isfinite(found).all() and not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE):
+    largest = (
+        np.abs(found).max(initial=0).astype(np.longdouble)
+    )  # the bounds exceed the range of half precision
+    if not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE) and np.isfinite(largest):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
             "measure in other units"
@@ -205,7 +206,8 @@ def _few(problems: Problems) -> Problems:
 
 def _differ(again: np.ndarray, before: np.ndarray, rounding: float) -> bool:
     """Return whether predictions differ by more than rounding: the order of sums depends on the batch and the length."""
-    again = again.astype(before.dtype)  # squares may overflow half precision
+    # squares leave narrower types
+    again, before = (one.astype(complex if np.iscomplexobj(one) else float) for one in (again, before))
     scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
     return bool(np.abs(again - before).max() > rounding * max(scale, 1e-300))
 

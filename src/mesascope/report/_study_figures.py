@@ -111,7 +111,7 @@ def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] |
         return None
     (along,) = data["loss"].dims
     pairs = zip(data[along].values.tolist(), data["loss"].values.tolist(), strict=True)
-    kept = [(float(x), float(y)) for x, y in pairs if isfinite(x) and isfinite(y)]
+    kept = [(float(x), float(y)) for x, y in pairs if _number(x) is not None and _number(y) is not None]
     return (label, str(along), [x for x, _ in kept], [y for _, y in kept]) if kept else None
 
 

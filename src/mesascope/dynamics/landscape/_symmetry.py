@@ -47,7 +47,8 @@ class Symmetries(eqx.Module):
         if not moved.size:
             return moved
         basis, values, _ = np.linalg.svd(moved, full_matrices=False)
-        return basis[:, values > _ROUNDING * max(1.0, float(np.abs(vector).max()))]
+        size = float(np.abs(vector).max())  # of what generators move; shifts move every weight by about 1
+        return basis[:, values > _ROUNDING * (max(size, 1.0) if len(self.shifts) else size)]
 
 
 def symmetries(
