@@ -117,7 +117,7 @@ def test_symmetries_do_not_depend_on_the_units_of_the_data():
     """With tokens 10¹² times as large the weights at the limit are 10⁻¹² times as large, and move along the same family."""
     found = []
     for scale in (1.0, 1e12):
-        process, task = ms.DiagonalUnitary(ms.Gaussian(scale), 1), ms.NextToken(4)
-        end = ms.gradient_flow(ms.LinearAttention.diagonal(1, 0.3 / scale, 0.3 / scale), process, task)
+        process, task = ms.DiagonalUnitary(ms.Gaussian(scale), 2), ms.NextToken(6)
+        end = ms.gradient_flow(ms.LinearAttention.diagonal(2, 0.3 / scale, 0.3 / scale), process, task)
         found.append(ms.stability(end.model, process, task).kind)
     assert found == ["minimum", "minimum"]
