@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from ..specs import Number, SpecError, SpecTypeError, integer, nonnegative, number, positive
+from ..specs import Number, SpecError, SpecTypeError, integer, nonnegative, number, positive, show
 
 _T = TypeVar("_T", bound=Number)
 
@@ -57,10 +57,10 @@ def below_one(name: str, value: object) -> float:
         TypeError: `value` is not a real number.
         ValueError: `value` is not between 0 and 1.
     """
-    given = float(finite_positive(name, value))
-    if not 0 < given < 1:
-        raise ValueError(f"{name} must be greater than 0 and below 1, got {value}")
-    return given
+    given = finite_positive(name, value)
+    if given >= 1 or float(given) == 0:  # a whole number may be beyond double precision, a fraction below it
+        raise ValueError(f"{name} must be greater than 0 and below 1, got {show(value)}")
+    return float(given)
 
 
 def integer_at_least(name: str, value: object, minimum: int) -> int:

@@ -183,7 +183,8 @@ def _in_batches(samples: Any, probabilities: np.ndarray) -> tuple[Any, Array]:
 def _softmax_of(model: Any, symbols: Array) -> tuple[Array, Array, float]:
     """The predicted probabilities, the largest finite logit, and the precision of the logits."""
     logits = model.predictions(symbols)
-    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.bfloat16))  # whole numbers have no precision
+    if not jnp.issubdtype(logits.dtype, jnp.inexact):
+        logits = logits.astype(float)
     size = jnp.max(jnp.where(jnp.isfinite(logits), jnp.abs(logits), 0))
     return jax.nn.softmax(logits), size, float(jnp.finfo(logits.dtype).eps)
 

@@ -41,10 +41,8 @@ def stored_positions(mu: int) -> np.ndarray:
     Raises:
         ValueError: there is no such file, or the digits are not those of the authors'.
     """
-    files, name = (
-        json.loads(_FILE.read_text(encoding="utf-8"))["files"],
-        f"results/noisy_pe/pe_eps_mu_{mu}.npy",
-    )
+    files = json.loads(_FILE.read_text(encoding="utf-8"))["files"]
+    name = f"results/noisy_pe/pe_eps_mu_{mu}.npy"
     if name not in files:
         raise ValueError(f"mus: the authors store no positions for {mu}; take some of 50, 100, 200, 300")
     return np.asarray(_read(name, files), float)
