@@ -200,6 +200,16 @@ def test_unbalanced_starts_rest_in_the_units_of_the_smaller_matrix(a):
     np.testing.assert_allclose(products[np.asarray(ends.converged)], limit, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kq, pv", [(1e-3, 100.0), (1e3, 1e-3)])
+def test_slow_directions_are_not_taken_for_still(kq, pv):
+    """One matrix holds back the other: the flow rests for 10⁴ to 10⁸ of its shortest times, and then goes on."""
+    start = LinearAttention.gaussian(2, 0.3, key=jax.random.key(0))
+    flow = gradient_flow(LinearAttention(kq * start.w_kq, pv * start.w_pv), PROCESS, TASK)
+    assert flow.converged
+    balanced = gradient_flow(start, PROCESS, TASK)
+    np.testing.assert_allclose(flow.loss[-1], balanced.loss[-1], rtol=1e-12)
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_the_scale_of_the_data_does_not_matter(scale):
     process = DiagonalUnitary(Gaussian(scale), 2)

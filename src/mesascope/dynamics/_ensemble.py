@@ -16,9 +16,18 @@ from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 from mesascope.records import Printed
 
-from ._integrate import AT_TIME, STEADY, Bounds, checked_solver, checked_until, integrate, masked_gradient
+from ._integrate import (
+    AT_TIME,
+    STEADY,
+    Bounds,
+    Segment,
+    checked_solver,
+    checked_until,
+    integrate,
+    masked_gradient,
+)
 from ._parameters import Mask, mask_vector, real_vector, refuse_weights_too_small
-from ._steady_state import survey
+from ._steady_state import Gradient, Rebuild, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
 _ACCELERATOR_BATCH = 1024
@@ -79,8 +88,7 @@ def flow_ends(
         mask: entries whose gradient is masked (see `Mask`).
         solver: any diffrax solver; `diffrax.Tsit5()` by default.
         rtol: relative local error allowed per step.
-        tolerance: of the steady state, in units of the curvature at the start; looser than in `gradient_flow`
-            because nothing is tightened here.
+        tolerance: of the steady state, as in `gradient_flow`; looser than there because nothing is tightened here.
         max_steps: limit for each flow; one that exceeds it is reported with converged = False.
 
     Raises:
@@ -110,16 +118,12 @@ def _ends(
     solver: diffrax.AbstractSolver,
     max_steps: Any,
 ) -> FlowEnds[Any]:
-    limit, tolerance, rtol = bounds
     weights, static = eqx.partition(models, eqx.is_inexact_array)
 
     def one(start: eqx.Module) -> FlowEnds[Any]:
         vector, rebuild = real_vector(eqx.combine(start, static))
         gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
-        here = survey(gradient, rebuild, vector)
-        steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * here.rate)
-        own = Bounds(0.0, limit, here.first_step, steady, rtol, here.atol(rtol))
-        end = integrate(gradient, rebuild, vector, here.slope, here.steepness, own, solver, max_steps)
+        end, steps = _to_the_end(gradient, rebuild, vector, bounds, solver, max_steps)
         model = rebuild(end.point)
         good = (end.code == STEADY) | (end.code == AT_TIME)
         return FlowEnds(
@@ -127,10 +131,38 @@ def _ends(
             objective(model).value,
             jnp.linalg.norm(end.slope),
             end.time,
-            end.accepted + end.rejected,
+            steps,
             good & jnp.isfinite(end.point).all(),
         )
 
     batch = None if jax.default_backend() == "cpu" else _ACCELERATOR_BATCH
     ends = jax.lax.map(one, weights, batch_size=batch)
     return eqx.tree_at(lambda it: it.models, ends, eqx.combine(ends.models, static))
+
+
+def _to_the_end(
+    gradient: Gradient,
+    rebuild: Rebuild,
+    start: Array,
+    bounds: Any,
+    solver: diffrax.AbstractSolver,
+    max_steps: Any,
+) -> tuple[Segment, Array]:
+    """The end of a flow, and its steps; where it seems steady, a survey confirms it, or it goes on."""
+    limit, tolerance, rtol = bounds
+
+    def onwards(carry: tuple[Segment, Array, Array]) -> tuple[Segment, Array, Array]:
+        old, steps, _ = carry
+        here = survey(gradient, rebuild, old.point)
+        rates = jnp.where(steps > 0, here.rates, here.rate)
+        steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * rates)
+        own = Bounds(old.time, limit, here.first_step, steady, rtol, here.atol(rtol))
+        left = max_steps - steps
+        new = integrate(gradient, rebuild, old.point, here.slope, here.steepness, own, solver, left)
+        taken = new.accepted + new.rejected
+        return new, steps + taken, (new.code == STEADY) & (taken > 0)
+
+    none = jnp.asarray(0)
+    first = Segment(jnp.zeros((), start.dtype), start, jnp.zeros_like(start), none, none, none, ())
+    end, steps, _ = jax.lax.while_loop(lambda carry: carry[2], onwards, (first, none, jnp.asarray(True)))
+    return end, steps

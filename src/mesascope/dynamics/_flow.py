@@ -114,9 +114,10 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is in a steady state when ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every weight matrix W, λ being the largest curvature
-    (norms are largest entries): a test in units of the landscape, the same for data of every scale. A saddle is one too, for
-    a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
+    The flow is in a steady state when ‖∂L/∂W‖ ≤ tolerance · N_W for every weight matrix W. N_W is by how much ∂L/∂W changes, to
+    first order, where all matrices V change by random amounts up to ‖V‖ (norms are largest entries): a test in units of the
+    landscape, the same for data of every scale and for matrices of very different size. A saddle is one too, for a flow that
+    starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
     when a whole segment of steps towards a steady state does not bring it down, rtol and atol are tightened a hundredfold; when
     that does not help either, up to 512 weights go on with `Rodas4` and local errors of 1e-8, if no solver was given.
 
@@ -161,26 +162,28 @@ def gradient_flow(
     try:
         here = jax.device_get(_survey(objective, model, start, allowed))
         slope, steep, step = here.slope, here.steepness, here.first_step
+        rates = np.full_like(here.rates, here.rate)
         if atol is None:
             atol = here.atol(rtol)
         while not path.ended:
-            bound = tolerance * float(here.rate) if limit == math.inf else -1.0
+            bound = tolerance * rates if limit == math.inf else np.full_like(rates, -1.0)
             bounds = Bounds(path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
             bounds = Bounds(*map(np.asarray, bounds))
             left = np.asarray(min(rows, max_steps - path.taken))
             solved = _segment(objective, model, path.last, allowed, bounds, slope, steep, solver, left, rows)
             solved, before = jax.device_get(solved), path.gradient_norm
             path.extend(solved, max_steps)
-            slope, steep, step = solved.slope, np.asarray(np.inf), path.last_step or step
+            slope, steep, step = solved.slope, np.full_like(rates, np.inf), path.last_step or step
             if limit == math.inf and path.gradient_norm > before / 2:
                 if sharpness > _SHARPEST:
                     sharpness /= 100
                 elif given is None and start.size <= _IMPLICIT:
                     solver, sharpness = Rodas4(), max(1.0, _COARSE / rtol)
             if path.result is Outcome.CONVERGED:
-                # the landscape may be flatter here than at the start: steady in its own units counts
+                # the landscape may be flatter here than where it was surveyed: steady in its own units counts
                 here = jax.device_get(_survey(objective, model, path.last, allowed))
-                if here.steepness > 2 * tolerance * here.rate:
+                rates = here.rates
+                if (here.steepness > 2 * tolerance * rates).any():
                     path.result = None
             if progress is not None:
                 progress(

@@ -34,7 +34,8 @@ class Bounds(NamedTuple):
     Attributes:
         begin, end: flow times; the end may be infinite.
         first_step: size of the first step.
-        steepness: the flow is in a steady state if `steepness` is below it; a negative number switches this off.
+        steepness: the flow is in a steady state if `steepness` of every matrix is at most this, shape (number of matrices,) or
+            (); negative numbers switch this off.
         rtol, atol: relative and absolute local error allowed per step.
     """
 
@@ -113,7 +114,7 @@ def integrate(
     ahead = jnp.minimum(ahead, bounds.end)
 
     def ended(time: Array, steep: Array, failed: Any) -> Array:
-        ends = [steep <= bounds.steepness, failed, time >= bounds.end]
+        ends = [(steep <= bounds.steepness).all(), failed, time >= bounds.end]
         return jnp.select(ends, [STEADY, FAILED, AT_TIME], RUNNING)
 
     def is_going(segment: Segment) -> Array:

@@ -14,11 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._parameters import SMALLEST
+from ._parameters import SMALLEST, real_vector
 
 Gradient = Callable[[Array], Array]
 Rebuild = Callable[[Array], eqx.Module]
 _ITERATIONS = 8
+_WIDTH = 1e-4  # relative step of the differences
 
 
 class Survey(NamedTuple):
@@ -27,6 +28,8 @@ class Survey(NamedTuple):
     Attributes:
         slope: ∇L, shape (n,).
         rate: the fastest rate of the flow, the largest |eigenvalue| of the Hessian to within a factor of order one.
+        rates: r_W of every weight matrix W: r_W‖W‖ is by how much ∂L/∂W changes, to first order, where all matrices V change
+            by random amounts up to ‖V‖. A matrix that the others scale down moves as slowly as they make it.
         steepness: see `steepness`.
         first_step: a step size to begin with, a hundredth of the shortest time.
         smallest_matrix: the smallest size of a weight matrix that is not zero, at least `SMALLEST`.
@@ -34,6 +37,7 @@ class Survey(NamedTuple):
 
     slope: Array
     rate: Array
+    rates: Array
     steepness: Array
     first_step: Array
     smallest_matrix: Array
@@ -44,27 +48,32 @@ class Survey(NamedTuple):
 
 
 def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:
-    """Measure the landscape: power iteration with central differences of ∇L, from a fixed random direction."""
-    direction = np.random.default_rng(0).normal(size=vector.shape)
-    unit = jnp.asarray(direction / np.abs(direction).max(), vector.dtype)
-    width = 1e-4 * jnp.where(size(vector) > 0, size(vector), 1.0)
+    """Measure the landscape by central differences of ∇L: power iteration, and random changes of all matrices."""
+    random = np.random.default_rng(0).uniform(-1, 1, size=(_ITERATIONS, *vector.shape))
+    changes = jnp.asarray(random, vector.dtype) * _own_sizes(rebuild, vector)
+    width = _WIDTH * jnp.where(size(vector) > 0, size(vector), 1.0)
 
-    def step(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        unit = carry[0]
-        points = jnp.stack([vector, vector + width * unit, vector - width * unit])
+    def step(i: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        unit, _, _, moved = carry
+        aside = jnp.stack([width * unit, _WIDTH * changes[i]])
+        points = jnp.concatenate([vector[None], vector + aside, vector - aside])
         around = jax.lax.map(gradient, points)  # one copy of ∇L to compile
-        turned = (around[1] - around[2]) / (2 * width)
+        turned, changed = (around[1] - around[3]) / (2 * width), (around[2] - around[4]) / (2 * _WIDTH)
         rate = size(turned)
-        return turned / jnp.where(rate > 0, rate, 1.0), around[0], rate
+        unit = turned / jnp.where(rate > 0, rate, 1.0)
+        return unit, around[0], rate, jnp.maximum(moved, matrix_sizes(rebuild, changed[None])[0])
 
-    begin = unit, jnp.zeros_like(vector), jnp.zeros((), vector.dtype)
-    _, slope, rate = jax.lax.fori_loop(0, _ITERATIONS, step, begin)
+    none = jnp.zeros_like(matrix_sizes(rebuild, vector[None])[0])
+    first = jnp.asarray(random[0] / np.abs(random[0]).max(), vector.dtype)
+    begin = first, jnp.zeros_like(vector), jnp.zeros((), vector.dtype), none
+    _, slope, rate, moved = jax.lax.fori_loop(0, _ITERATIONS, step, begin)
     sizes = jax.lax.optimization_barrier(matrix_sizes(rebuild, jnp.stack([slope, vector])))
     slopes, weights = sizes[0], sizes[1]
     smallest = jnp.min(jnp.where(weights > 0, weights, jnp.inf))
     return Survey(
         slope,
         rate,
+        jnp.where(weights > 0, moved / weights, 0.0),
         _steepness(slopes, weights),
         jnp.where(rate > 0, 0.01 / rate, 1.0),
         jnp.maximum(jnp.where(jnp.isfinite(smallest), smallest, 1.0), SMALLEST),
@@ -72,7 +81,7 @@ def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:
 
 
 def steepness(rebuild: Rebuild, slope: Array, vector: Array) -> Array:
-    """The largest ‖∂L/∂W‖/‖W‖ of a weight matrix W; a flow is in a steady state where this is small.
+    """‖∂L/∂W‖/‖W‖ of every weight matrix W, shape (number of matrices,): 0 in a steady state.
 
     Matrix by matrix: where W^KQ is large and W^PV small, the small one has to be steady in its own units.
     """
@@ -80,7 +89,16 @@ def steepness(rebuild: Rebuild, slope: Array, vector: Array) -> Array:
 
 
 def _steepness(slopes: Array, weights: Array) -> Array:
-    return jnp.max(jnp.where(slopes == 0, 0.0, slopes / weights))
+    return jnp.where(slopes == 0, 0.0, slopes / weights)
+
+
+def _own_sizes(rebuild: Rebuild, vector: Array) -> Array:
+    """For every weight the size of its matrix, shape (n,)."""
+
+    def filled(leaf: Array) -> Array:
+        return jnp.full_like(leaf, jnp.max(jnp.abs(leaf)) * (1 + 1j if jnp.iscomplexobj(leaf) else 1))
+
+    return real_vector(jax.tree.map(filled, eqx.filter(rebuild(vector), eqx.is_inexact_array)))[0]
 
 
 def matrix_sizes(rebuild: Rebuild, vectors: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from ._problems import Problems
 
 _BUILT_IN = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks whose predictions are computed twice
+_CHANGED = 4  # tasks whose later entries are changed, after every number of examples
 _MIN_SIZE, MAX_SIZE = 1e-60, 1e60  # bounds of predictions, so that products of six are finite and not 0
 _OF_LOGITS = 0.03  # relative differences of probabilities whose logits are rounded to 8 bits
 _TOLERANCE = 1e-3  # of a sum of probabilities, for half precision
@@ -46,9 +48,9 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
     for i, n in enumerate(problems.lengths):
         found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
+    if isinstance(function, EveryPosition) and every is not None:
+        _check_sees_nothing_later(function, problems)
     for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
-        if isinstance(function, XsYs):
-            _check_sees_no_label(function, problems, n)
         _check_repeats(function, problems, n, found)
     return found
 
@@ -78,7 +80,8 @@ def _predictions(model: Any, *arrays: Any) -> Any:
 def _in_one_pass(function: EveryPosition, problems: Problems) -> np.ndarray | None:
     """Return the predictions at the lengths of the problems, shape (batch, lengths, m); None if there is no such pass.
 
-    Embedded models have none if the prediction from the shortest context is another one: they are not causal.
+    Embedded models have none if the prediction from the shortest context is another one, or if a prediction changes with what
+    comes later: they are not causal.
     """
     arrays = context_arrays(problems, int(problems.lengths[-1]))
     found = function.every(*arrays)
@@ -89,7 +92,10 @@ def _in_one_pass(function: EveryPosition, problems: Problems) -> np.ndarray | No
     if isinstance(function, Embedded):
         few, shortest = _few(problems), int(problems.lengths[0])
         again = _predict(function, few, shortest)
-        if _differ(again, found[: few.tasks, 0], _rounding(again)):
+        if (
+            _differ(again, found[: few.tasks, 0], _rounding(again))
+            or _sees_later(function, problems) is not None
+        ):
             return None
     return found
 
@@ -186,18 +192,60 @@ def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.nd
         )
 
 
-def _check_sees_no_label(function: XsYs, problems: Problems, n: int) -> None:
-    """Refuse predictions of label n that change with this label and those after it, and not by themselves."""
-    x, y = context_arrays(_few(problems), int(problems.lengths[-1]))
-    y = np.pad(y, ((0, 0), (0, 1)))
-    other = y.copy()
-    other[:, n:] = np.abs(y).max() or 1
-    once, again, changed = (function.from_labels(x, labels)[:, n] for labels in (y, y, other))
-    if not _differ(again, once, _rounding(once)) and _differ(changed, once, _rounding(once)):
-        raise ValueError(
-            f"model: its prediction of label {n + 1} changes with this label or later ones; let it see earlier labels only: is "
-            "its mask missing, or off by one?"
+def _check_sees_nothing_later(function: EveryPosition, problems: Problems) -> None:
+    """Refuse predictions that change with what comes later."""
+    n = _sees_later(function, problems)
+    if n is not None:
+        what = (
+            f"its prediction of label {n + 1} changes with this label, or with later labels or inputs"
+            if problems.prompts
+            else f"its prediction after {n + 1} tokens changes with later ones"
         )
+        raise ValueError(f"model: {what}; let it see earlier ones only: is its mask missing, or off by one?")
+
+
+def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
+    """Return a number of examples after which predictions change with what comes later, and not by themselves; None if none.
+
+    All numbers are tried, in one batch: some contexts twice, then with other entries after each number of examples.
+    """
+    few = problems.part(0, min(_CHANGED, problems.tasks))
+    arrays = context_arrays(few, int(few.lengths[-1]))
+    predict: Callable[..., np.ndarray | None] = function.every
+    if isinstance(function, XsYs):
+        arrays, predict = (arrays[0], np.pad(arrays[1], ((0, 0), (0, 1)))), function.from_labels
+    others = [_other_entries(array, few, place) for place, array in enumerate(arrays)]
+    tried = [
+        np.concatenate(
+            [
+                array,
+                array,
+                *(
+                    np.concatenate([array[:, : n + 1 - place], other[:, n + 1 - place :]], 1)
+                    for n in few.lengths
+                ),
+            ]
+        )
+        for place, (array, other) in enumerate(zip(arrays, others, strict=True))
+    ]
+    found = predict(*tried)
+    assert found is not None  # there was such a pass
+    once, again, *changed = found.reshape(len(few.lengths) + 2, few.tasks, *found.shape[1:])[
+        :, :, few.lengths
+    ].swapaxes(1, 2)
+    for i, n in enumerate(few.lengths):
+        rounding = _rounding(once[i])
+        if not _differ(again[i], once[i], rounding) and _differ(changed[i][i], once[i], rounding):
+            return int(n)
+    return None
+
+
+def _other_entries(array: np.ndarray, problems: Problems, place: int) -> np.ndarray:
+    """Return other symbols, labels of the largest size, or the inputs of other tasks."""
+    if problems.symbols:
+        return (array + 1) % problems.y.shape[-1]
+    largest = np.abs(array).max(initial=0) or 1
+    return np.where(array == largest, -largest, largest) if place else np.roll(array, 1, 0)
 
 
 def _few(problems: Problems) -> Problems:
