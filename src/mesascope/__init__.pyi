@@ -113,6 +113,7 @@ from .processes import Law as Law
 from .processes import LinearAR as LinearAR
 from .processes import LinearRegression as LinearRegression
 from .processes import MarkovChains as MarkovChains
+from .processes import MarkovGraph as MarkovGraph
 from .processes import MarkovTree as MarkovTree
 from .processes import Mixture as Mixture
 from .processes import Moments as Moments

@@ -17,6 +17,7 @@ from mesascope.processes import (
     Gaussian,
     LinearAR,
     LinearRegression,
+    MarkovGraph,
     MarkovTree,
     NextToken,
     NoiseRange,
@@ -81,6 +82,15 @@ SEQUENCES = [
         {"kind": "markov-tree", "states": 3, "alpha": "1/2", "parents": ["root", 0, None, "root"]},
         MarkovTree([None, 0, None, None], 3, "1/2"),
     ),
+    (
+        {
+            "kind": "markov-graph",
+            "symbols": 3,
+            "concentration": "1/2",
+            "parents": [[], [], [0, 1], [1, 2], [3, 0]],
+        },
+        MarkovGraph([[], [], [0, 1], [1, 2], [3, 0]], 3, "1/2"),
+    ),
 ]
 PROMPTS = [
     ({"kind": "linear-regression", "dim": 2}, LinearRegression(2)),
@@ -140,7 +150,7 @@ def check_round_trip(spec):
 
 @pytest.mark.parametrize(("process", "expected"), SEQUENCES, ids=[p["kind"] for p, _ in SEQUENCES])
 def test_sequences(process, expected):
-    kind = "token-transformer" if process["kind"] == "markov-tree" else "transformer"
+    kind = "token-transformer" if process["kind"].startswith("markov") else "transformer"
     model = {"kind": kind, "width": 2, "layers": 1, "heads": 1}
     spec = parse_spec({"process": process, "horizon": 5, "model": model}, TrainSpec)
     run = spec.build()

@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta
 
+from mesascope.processes import MarkovGraph
 from mesascope.theory import nichani2024 as theory
 
 TREE = (None, 0, 0, 2, None, 3, None)
@@ -50,6 +51,58 @@ def test_weights_have_the_scores_and_append_outputs():
     assert np.array_equal(np.einsum("haw,hwb->ab", second["w_k"], first["w_p"]), np.eye(3))
     assert np.array_equal(np.einsum("aw,hwb->ab", weights.readout, second["w_p"]), np.eye(3))
     assert not np.any(np.einsum("aw,hwb->ab", weights.readout, first["w_p"]))
+
+
+def test_posterior_means_of_several_parents():
+    """Counted by hand, and the tree's where there is one parent."""
+    parents = ((), (), (0, 1), (1, 2), (2, 3), (4, 3))
+    symbols = np.array(
+        [0, 1, 1, 1, 1]
+    )  # what followed (s_5, s_4) = (1, 1): s_4 = 1 and s_5 = 1, but not s_3 after (0, 1)
+    mean = theory.posterior_mean_of_parents(parents, symbols, 2, 0.5)
+    np.testing.assert_allclose(mean, [0.5 / 3, 2.5 / 3], rtol=1e-15)
+    rng = np.random.default_rng(1)
+    many = rng.integers(0, 3, (50, len(TREE)))
+    sets = [() if parent is None else (parent,) for parent in TREE]
+    np.testing.assert_allclose(
+        theory.posterior_mean_of_parents([*sets, (len(TREE) - 1,)], many, 3, 0.3),
+        theory.posterior_mean(TREE, many, 3, 0.3),
+        rtol=1e-14,
+    )
+
+
+def test_posterior_means_are_ratios_of_exact_probabilities():
+    graph = [[], [0], [1, 0], [0, 2], [3, 1]]
+    process = MarkovGraph(graph, 2, "1/10")
+    sequences = np.array(list(itertools.product(range(2), repeat=5)))
+    whole = process.probabilities_of(sequences).reshape(-1, 2)
+    found = theory.posterior_mean_of_parents(graph, sequences[::2, :4], 2, 0.1)
+    np.testing.assert_allclose(found, whole / whole.sum(1, keepdims=True), rtol=1e-12)
+
+
+def test_mutual_information_of_random_functions():
+    """α → 0: s_3 = f(s_1, s_2) with one of 16 functions; with s_1, s_2 uniform the informations are known."""
+    process = MarkovGraph([[], [], [0, 1]], 2, 1)
+    sequences = np.array(list(itertools.product(range(2), repeat=3)))
+    functions = np.array(list(itertools.product(range(2), repeat=4)))
+    tables = np.stack([1.0 - functions, functions], -1)
+    found = theory.mutual_information(sequences, process.probabilities_given(sequences, tables), 2)
+    entropy = lambda p: -sum(x * np.log(x) for x in (p, 1 - p) if x)  # noqa: E731
+    for (f00, f01, f10, f11), one in zip(functions, found, strict=True):
+        given = np.mean([entropy((f00 + f01) / 2), entropy((f10 + f11) / 2)])
+        assert one[2, 0] == pytest.approx(entropy(np.mean([f00, f01, f10, f11])) - given, abs=1e-14)
+        assert one[1, 0] == pytest.approx(0, abs=1e-15)
+        assert one[0, 0] == pytest.approx(np.log(2))
+    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("sequences", "probabilities", "said"),
+    [([[0, 1]], [0.5, 0.5], "one for each sequence"), ([[0, 2]], [1.0], "must be in 0 to 1")],
+)
+def test_bad_sequences_have_no_information(sequences, probabilities, said):
+    with pytest.raises(ValueError, match=said):
+        theory.mutual_information(sequences, probabilities, 2)
 
 
 @pytest.mark.slow

@@ -201,5 +201,18 @@ INSIGHTS = (
         ),
         "saddle",
     ),
+    Insight(
+        "nichani2024/two-parents-information",
+        """Attention finds a latent graph because its gradient follows mutual information: in a tree no earlier symbol tells
+            more about a symbol than its parent. With two parents that is lost. For tables as concentrated as the paper's most
+            are nearly functions of the parents. If s_i is the exclusive or of the two symbols before it, neither of these
+            alone tells anything, and the symbol three before tells all. In the mean over tables that draws ahead of a parent;
+            for even tables it does not.""",
+        (
+            r"s_i = s_{i-1} \oplus s_{i-2} \;\Rightarrow\; s_i = s_{i-3}, \qquad "
+            r"\mathrm{E}\, I(s_i; s_{i-6}) > \mathrm{E}\, I(s_i; s_{i-1}) \quad (\alpha = 0.1)"
+        ),
+        "two-parents-information",
+    ),
 )
 """In the order in which they are listed."""

@@ -19,6 +19,7 @@ from ._law import require_possible_moments as require_possible_moments
 from ._linear_ar import LinearAR as LinearAR
 from ._linear_regression import LinearRegression as LinearRegression
 from ._markov_chains import MarkovChains as MarkovChains
+from ._markov_graph import MarkovGraph as MarkovGraph
 from ._markov_tree import MarkovTree as MarkovTree
 from ._mixture import Mixture as Mixture
 from ._mixture import Parts as Parts

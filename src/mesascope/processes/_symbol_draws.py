@@ -10,6 +10,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..core import random_key
@@ -36,6 +37,17 @@ def chain_symbols(
     return _chain_symbols(random_key(key), transitions, horizon)
 
 
+def graph_symbols(
+    key: PRNGKeyArray,
+    tables: Float[Array, "batch rows S"],
+    places: np.ndarray,
+    weights: np.ndarray,
+    first: np.ndarray,
+) -> Int[Array, "batch horizon"]:
+    """Draw sequences: symbol i has row first_i + Σ_k weights_ik s_{places_ik} of its table, from 1 on; row 0 is uniform."""
+    return _graph_symbols(random_key(key), tables, *map(jnp.asarray, (places, weights, first)))
+
+
 @partial(jax.jit, static_argnums=(2, 3))
 def _dirichlet(key: PRNGKeyArray, concentration: Array, symbols: int, shape: tuple[int, ...]) -> Array:
     return jax.random.dirichlet(key, jnp.full(symbols, concentration), shape)
@@ -60,3 +72,19 @@ def _chain_symbols(key: PRNGKeyArray, transitions: Array, horizon: int) -> Array
     first = jax.random.randint(first_key, (batch,), 0, symbols, jnp.int32)
     others = jax.lax.scan(following, first, jax.random.split(key, horizon - 1))[1]
     return jnp.concatenate([first[:, None], others.T], 1)
+
+
+@jax.jit
+def _graph_symbols(key: PRNGKeyArray, tables: Array, places: Array, weights: Array, first: Array) -> Array:
+    batch, lanes = len(tables), jnp.arange(len(tables))
+    logits = jnp.pad(jnp.log(tables), ((0, 0), (1, 0), (0, 0)))
+
+    def drawn(sequences: Array, step: tuple[Array, ...]) -> tuple[Array, None]:
+        i, place, weight, begin, key = step
+        rows = begin + sequences[:, place] @ weight
+        symbol = jax.random.categorical(key, logits[lanes, rows]).astype(jnp.int32)
+        return sequences.at[:, i].set(symbol), None
+
+    horizon = len(first)
+    steps = jnp.arange(horizon), places, weights, first, jax.random.split(key, horizon)
+    return jax.lax.scan(drawn, jnp.zeros((batch, horizon), jnp.int32), steps)[0]

@@ -47,6 +47,11 @@ class SymbolProcess(SequenceProcess):
         """The shape of one task, if it is given by probabilities."""
         return None
 
+    @property
+    def task_numbers(self) -> int:
+        """The numbers in one task."""
+        return prod(self.task_shape or ())
+
     @abc.abstractmethod
     def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
         """Draw independent tasks: arrays, or a tuple of arrays, with the first axis `count`."""
@@ -66,7 +71,7 @@ class SymbolProcess(SequenceProcess):
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        require_room(f"{batch} tasks", 8 * batch * prod(self.task_shape or ()), "symbols")
+        require_room(f"{batch} tasks", 8 * batch * self.task_numbers, "symbols")
         task_key, symbol_key = split_keys(key)
         return self.sequences_of(symbol_key, self.draw_tasks(task_key, batch), horizon)
 

@@ -21,6 +21,7 @@ from ..core import finite_number, finite_positive, integer_at_least
 from ..specs import Number
 
 Parents = Sequence[int | None]
+ParentSets = Sequence[Sequence[int]]
 
 
 class AttentionScores(NamedTuple):
@@ -165,6 +166,72 @@ def posterior_mean(parents: Parents, symbols: Any, states: int, alpha: Number) -
     return np.asarray(raised / raised.sum(-1, keepdims=True))
 
 
+def posterior_mean_of_parents(parents: ParentSets, symbols: Any, states: int, alpha: Number) -> np.ndarray:
+    r"""Return the posterior mean of the next symbol where positions have several parents.
+
+    $$\hat\pi_b = \frac{N_b + \alpha}{\sum_c N_c + S \alpha}$$
+
+    $N_b$ is how often $b$ stood at a position $i \le T$ that has as many parents as the next one, and the same symbols at them.
+    It is the Bayes predictor of `MarkovGraph`.
+
+    Args:
+        parents: for positions $1, \dots, T + 1$ the indices of their parents, counted from 0; none for a root.
+        symbols: $s_1, \dots, s_T$, shape `(..., T)`.
+        states: $S$.
+        alpha: $\alpha > 0$.
+
+    Returns:
+        $\hat\pi$, shape `(..., S)`.
+
+    Raises:
+        TypeError, ValueError: as `posterior_mean`.
+
+    Source: nichani2024, the authors' `problems.py`, `InContextDAG.bayes`; the Dirichlet prior is conjugate.
+    """
+    *known, asked = parents
+    s, m = _checked_symbols(known, symbols, integer_at_least("states", states, 1))
+    found = np.full((*s.shape[:-1], m), float(finite_positive("alpha", alpha)))
+    for child, own in enumerate(known):
+        if len(own) == len(asked):
+            matched = (s[..., list(own)] == s[..., list(asked)]).all(-1)
+            found += matched[..., None] & (s[..., child, None] == np.arange(m))
+    return found / found.sum(-1, keepdims=True)
+
+
+def mutual_information(sequences: Any, probabilities: Any, states: int) -> np.ndarray:
+    r"""Return the mutual information of the symbols at two positions, in nats.
+
+    $$I_{ij} = \sum_{a, b} P(s_i = a, s_j = b) \log \frac{P(s_i = a, s_j = b)}{P(s_i = a) P(s_j = b)}$$
+
+    On a tree no earlier position tells more about $s_i$ than its parent (data processing inequality). With several parents it
+    tells no more than all of them together, but it may tell more than one of them.
+
+    Args:
+        sequences: all that are possible, symbols from 0 to $S - 1$, shape `(n, T)`.
+        probabilities: of the sequences, shape `(..., n)`, of sum 1.
+        states: $S$.
+
+    Returns:
+        Shape `(..., T, T)`; the entropies of the positions are on the diagonal.
+
+    Raises:
+        TypeError, ValueError: entries that are not symbols, or not one probability for each sequence.
+
+    Source: nichani2024 (what the gradient of attention encodes, for one parent).
+    """
+    m = integer_at_least("states", states, 1)
+    s, _ = _checked_symbols([None] * np.shape(sequences)[-1], sequences, m)
+    p = np.asarray(probabilities, float)
+    if s.ndim != 2 or p.shape[-1:] != (len(s),):
+        raise ValueError(f"probabilities must be (..., {len(s)}), one for each sequence, got {p.shape}")
+    one_hot = (s[..., None] == np.arange(m)).reshape(len(s), -1).astype(float)
+    joint = (one_hot.T * p[..., None, :]) @ one_hot
+    alone = np.einsum("...kk->...k", joint)
+    ratio = joint / np.where(joint > 0, alone[..., :, None] * alone[..., None, :], 1.0)
+    terms = joint * np.log(np.where(joint > 0, ratio, 1.0))
+    return np.asarray(terms.reshape(*p.shape[:-1], s.shape[1], m, s.shape[1], m).sum((-3, -1)))
+
+
 def posterior_loss(observations: int, states: int, alpha: Number) -> float:
     r"""Return the expected cross-entropy of the posterior mean for the next symbol of a row, in nats.
 
@@ -204,7 +271,7 @@ def entropy_of_rows(states: int, alpha: Number) -> float:
     return float(scipy.special.digamma(m * a + 1) - scipy.special.digamma(a + 1))
 
 
-def _checked_symbols(parents: Parents, symbols: Any, states: int) -> tuple[np.ndarray, int]:
+def _checked_symbols(parents: Sequence[Any], symbols: Any, states: int) -> tuple[np.ndarray, int]:
     s = np.asarray(symbols)
     if not np.issubdtype(s.dtype, np.integer):
         raise TypeError(f"symbols must be integers from 0 to {states - 1}, got {s.dtype}")

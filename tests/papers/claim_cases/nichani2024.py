@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.papers._minimized import Minimum
-from mesascope.papers.nichani2024 import _full_model, _graph, _loss, _model
+from mesascope.papers.nichani2024 import _full_model, _graph, _information, _loss, _model
 from mesascope.processes import MarkovTree
 from mesascope.theory import nichani2024 as theory
 
@@ -165,7 +165,38 @@ def spread(attention):
     return 0.8 * attention + 0.2 * np.tri(len(attention)) / np.arange(1, len(attention) + 1)[:, None]
 
 
+def always(**wrong):
+    """Informations of chains of another order, or of other tables."""
+
+    def break_it(patch):
+        right = _information._informations
+        names = ("positions", "order", "alpha", "nodes")
+        patch.setattr(
+            _information,
+            "_informations",
+            lambda *given: right(**dict(zip(names, given, strict=True)) | wrong),
+        )
+
+    return break_it
+
+
+def few_nodes(patch):
+    """Informations that depend on the number of nodes more than on anything else."""
+    right = _information._mean_information
+    patch.setattr(
+        _information,
+        "_mean_information",
+        lambda size, order, alpha, nodes: right(size, order, alpha, nodes) * (1 if nodes > 6 else 3),
+    )
+
+
 CASES = {
+    "nichani2024/two-parents-information": Case(
+        {"positions": 6, "nodes": 8, "fewer": 6},
+        always(alpha=1.0),
+        (always(alpha=0.1), always(order=2), few_nodes),
+        traced=False,
+    ),
     "nichani2024/construction": Case({"graphs": [[6, 3, 0]]}, weaker_first, traced=False),
     "nichani2024/construction-counted": Case({"graphs": [[6, 3, 0]]}, sharper(1 + 1e-9), traced=False),
     "nichani2024/first-gradient": Case(

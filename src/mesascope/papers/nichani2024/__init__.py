@@ -4,6 +4,7 @@ from ._differences import DIFFERENCES as DIFFERENCES
 from ._full_model import CLAIMS as _FULL_MODEL
 from ._graph import CLAIMS as _GRAPH
 from ._headlines import HEADLINES as HEADLINES
+from ._information import CLAIMS as _INFORMATION
 from ._loss import CLAIMS as _LOSS
 
-CLAIMS = (*_GRAPH, *_FULL_MODEL, *_LOSS)
+CLAIMS = (*_GRAPH, *_FULL_MODEL, *_LOSS, *_INFORMATION)
