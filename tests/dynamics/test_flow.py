@@ -210,6 +210,18 @@ def test_slow_directions_are_not_taken_for_still(kq, pv):
     np.testing.assert_allclose(flow.loss[-1], balanced.loss[-1], rtol=1e-12)
 
 
+def test_many_flows_do_not_start_at_rest_where_one_matrix_hides_that_another_moves():
+    """W^KQ is at its best for W^PV × 1000, which hardly moves beside it."""
+    start, still = LinearAttention.gaussian(2, 0.3, key=jax.random.key(0)), np.zeros((2, 4))
+    start = LinearAttention(1e-3 * start.w_kq, 1e3 * start.w_pv)
+    mask = LinearAttention(np.ones((4, 4)), still)
+    waiting = gradient_flow(start, PROCESS, TASK, mask=mask, tolerance=1e-13).model
+    ends = flow_ends(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], waiting), PROCESS, TASK)
+    best = gradient_flow(waiting, PROCESS, TASK)
+    assert best.converged and best.loss[-1] < 0.9 * best.loss[0]
+    assert ends.steps[0] > 0 and not ends.converged[0]  # explicit steps do not get there
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_the_scale_of_the_data_does_not_matter(scale):
     process = DiagonalUnitary(Gaussian(scale), 2)

@@ -45,6 +45,14 @@ def one_peeks(input_ids):
     return found
 
 
+def compares_later(input_ids):
+    """Bigrams, but position two sees whether the two symbols after it are equal."""
+    found = bigrams(input_ids)
+    if found.shape[1] > 3:
+        found[:, 1, 0] += input_ids[:, 2] == input_ids[:, 3]
+    return found
+
+
 @pytest.mark.slow
 def test_a_language_model_is_asked_in_one_pass_and_named(symbols):
     calls = []
@@ -57,8 +65,8 @@ def test_a_language_model_is_asked_in_one_pass_and_named(symbols):
     found = answers(model, symbols)
     np.testing.assert_allclose(found[:, 1:].sum(-1), 1)
     assert (
-        calls[0] == (40, 5) and len(calls) == 5
-    )  # and with other symbols later, and three contexts again for a few, to see that it answers the same
+        calls[0] == (40, 5) and len(calls) == 7
+    )  # a few twice, with other symbols later, and after three numbers again, to see that it answers the same
     single = answers(
         lambda c: np.exp(bigrams(c)[:, -1]) / np.exp(bigrams(c)[:, -1]).sum(-1, keepdims=True), symbols
     )
@@ -181,6 +189,7 @@ def test_only_the_lengths_that_count_are_read():
         (lambda input_ids: SimpleNamespace(loss=1.0), "symbols", TypeError, "returns no logits; take the model with its"),
         (lambda ids: bigrams(ids), "symbols", ValueError, 'or set interface="tokens"'),
         (lambda input_ids: bigrams(input_ids) * input_ids[:, -1:, None], "symbols", ValueError, "changes with later ones"),
+        (lambda input_ids: compares_later(input_ids), "symbols", ValueError, "after [12] tokens changes with later ones"),
         (lambda input_ids: one_peeks(input_ids), "symbols", ValueError, "after 2 tokens changes with later ones"),
     ],
 )  # fmt: skip

@@ -15,7 +15,8 @@ def _evidence(learner, problems, noise):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "learner", [GradientDescent(0.4), GradientDescent(0.2, 7), GradientDescent(4e5), Ridge(0.7)]
+    "learner",
+    [GradientDescent(0.4), GradientDescent(0.2, 7), GradientDescent(4e5), GradientDescent(4e14), Ridge(0.7)],
 )
 @pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
 def test_hyperparameters_are_recovered(learner, data, request):

@@ -1,6 +1,7 @@
 """Models of the interface forward(xs, ys), which predict every label of a prompt in one pass."""
 
 import warnings
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -47,8 +48,8 @@ def test_a_model_is_named_from_one_call_for_each_half(prompts):
     )
     assert answer.candidates == ("ridge",)
     assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-4)
-    # all tasks; 4 with other entries after each of 9 numbers, and twice as they are; 8 again at three
-    assert calls[0] == (200, 9, 3) and calls.count((200, 9, 3)) == 1 and len(calls) == 5
+    # all tasks; four of them twice, and with other entries after each of 9 numbers; eight again after three numbers
+    assert calls[0] == (200, 9, 3) and calls.count((200, 9, 3)) == 1 and len(calls) == 7
 
 
 @pytest.mark.slow
@@ -111,6 +112,19 @@ def test_a_model_that_sees_the_label_of_the_query_is_refused(name):
     problems = draw_problems(ms.LinearRegression(3), ms.FewShot(8), 20, jax.random.key(0))
     with pytest.raises(ValueError, match="of label 9 changes with this label"):
         answers(SEES[name], problems)
+
+
+def test_labels_are_tried_with_values_that_they_have(prompts):
+    """A table of embedded labels has no row for others."""
+    x, y = prompts.sample
+    problems = replace(prompts, sample=type(prompts.sample)(x, (y > 0) * 1.0))
+    table = np.array([0.3, -0.2])
+
+    def shares(xs, ys):
+        return np.cumsum(table[ys.astype(int)], 1) - table[ys.astype(int)]
+
+    assert ((problems.sample[1] == 0) | (problems.sample[1] == 1)).all()
+    assert np.isfinite(answers(shares, problems)).all()
 
 
 def test_a_model_that_draws_is_refused_for_that(prompts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import diffrax
 import equinox as eqx
@@ -109,6 +109,13 @@ def flow_ends(
     return _ends(objective, models, mask_vector(first, mask), bounds, solver, np.asarray(max_steps))
 
 
+class _Carry(NamedTuple):
+    segment: Segment
+    steps: Array
+    begins: Array
+    goes_on: Array
+
+
 @eqx.filter_jit
 def _ends(
     objective: Objective,
@@ -144,25 +151,37 @@ def _to_the_end(
     gradient: Gradient,
     rebuild: Rebuild,
     start: Array,
-    bounds: Any,
+    limits: Any,
     solver: diffrax.AbstractSolver,
     max_steps: Any,
 ) -> tuple[Segment, Array]:
-    """The end of a flow, and its steps; where it seems steady, a survey confirms it, or it goes on."""
-    limit, tolerance, rtol = bounds
+    """The end of a flow, and its steps.
 
-    def onwards(carry: tuple[Segment, Array, Array]) -> tuple[Segment, Array, Array]:
-        old, steps, _ = carry
+    It goes on until it seems steady in units of the largest curvature at the start. From there it goes on in the units that a
+    survey finds for every matrix, until it has not moved since the last survey.
+    """
+    limit, tolerance, rtol = limits
+
+    def onwards(carry: _Carry) -> _Carry:
+        old, steps, begins, _ = carry
         here = survey(gradient, rebuild, old.point)
-        rates = jnp.where(steps > 0, here.rates, here.rate)
-        steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * rates)
-        own = Bounds(old.time, limit, here.first_step, steady, rtol, here.atol(rtol))
+        steady = tolerance * jnp.where(begins, here.rate, here.rates)
+        bounds = Bounds(
+            old.time,
+            limit,
+            here.first_step,
+            jnp.where(jnp.isfinite(limit), -1.0, steady),
+            rtol,
+            here.atol(rtol),
+        )
         left = max_steps - steps
-        new = integrate(gradient, rebuild, old.point, here.slope, here.steepness, own, solver, left)
+        new = integrate(gradient, rebuild, old.point, here.slope, here.steepness, bounds, solver, left)
         taken = new.accepted + new.rejected
-        return new, steps + taken, (new.code == STEADY) & (taken > 0)
+        return _Carry(new, steps + taken, jnp.asarray(False), (new.code == STEADY) & (begins | (taken > 0)))
 
     none = jnp.asarray(0)
-    first = Segment(jnp.zeros((), start.dtype), start, jnp.zeros_like(start), none, none, none, ())
-    end, steps, _ = jax.lax.while_loop(lambda carry: carry[2], onwards, (first, none, jnp.asarray(True)))
+    at_start = Segment(jnp.zeros((), start.dtype), start, jnp.zeros_like(start), none, none, none, ())
+    end, steps, _, _ = jax.lax.while_loop(
+        lambda carry: carry.goes_on, onwards, _Carry(at_start, none, jnp.asarray(True), jnp.asarray(True))
+    )
     return end, steps

@@ -114,10 +114,11 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is in a steady state when ‖∂L/∂W‖ ≤ tolerance · N_W for every weight matrix W. N_W is by how much ∂L/∂W changes, to
-    first order, where all matrices V change by random amounts up to ‖V‖ (norms are largest entries): a test in units of the
-    landscape, the same for data of every scale and for matrices of very different size. A saddle is one too, for a flow that
-    starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
+    The flow is in a steady state when ‖∂L/∂W‖ ≤ 2 · tolerance · N_W for every weight matrix W (norms are largest entries).
+    N_W is the change of ∂L/∂W, to first order, under random changes of all matrices by up to their own norms, the largest of
+    eight: a test in units of the landscape, for data of every scale and matrices of any sizes. It is first made where
+    ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for all W, λ being the largest curvature at the start. A saddle is a steady state too, for a
+    flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
     when a whole segment of steps towards a steady state does not bring it down, rtol and atol are tightened a hundredfold; when
     that does not help either, up to 512 weights go on with `Rodas4` and local errors of 1e-8, if no solver was given.
 

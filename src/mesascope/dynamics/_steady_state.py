@@ -28,8 +28,8 @@ class Survey(NamedTuple):
     Attributes:
         slope: ∇L, shape (n,).
         rate: the fastest rate of the flow, the largest |eigenvalue| of the Hessian to within a factor of order one.
-        rates: r_W of every weight matrix W: r_W‖W‖ is by how much ∂L/∂W changes, to first order, where all matrices V change
-            by random amounts up to ‖V‖. A matrix that the others scale down moves as slowly as they make it.
+        rates: N_W/‖W‖ for every weight matrix W, N_W the change of ∂L/∂W, to first order, under random changes of all matrices
+            by up to their own norms, the largest of eight. It is small for a matrix that acts through small ones.
         steepness: see `steepness`.
         first_step: a step size to begin with, a hundredth of the shortest time.
         smallest_matrix: the smallest size of a weight matrix that is not zero, at least `SMALLEST`.

@@ -17,7 +17,7 @@ from ._problems import Problems
 
 _BUILT_IN = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks whose predictions are computed twice
-_CHANGED = 4  # tasks whose later entries are changed, after every number of examples
+_CHANGED = 4  # tasks in which later entries are replaced
 _MIN_SIZE, MAX_SIZE = 1e-60, 1e60  # bounds of predictions, so that products of six are finite and not 0
 _OF_LOGITS = 0.03  # relative differences of probabilities whose logits are rounded to 8 bits
 _TOLERANCE = 1e-3  # of a sum of probabilities, for half precision
@@ -48,8 +48,6 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
     for i, n in enumerate(problems.lengths):
         found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
-    if isinstance(function, EveryPosition) and every is not None:
-        _check_sees_nothing_later(function, problems)
     for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
         _check_repeats(function, problems, n, found)
     return found
@@ -80,8 +78,8 @@ def _predictions(model: Any, *arrays: Any) -> Any:
 def _in_one_pass(function: EveryPosition, problems: Problems) -> np.ndarray | None:
     """Return the predictions at the lengths of the problems, shape (batch, lengths, m); None if there is no such pass.
 
-    Embedded models have none if the prediction from the shortest context is another one, or if a prediction changes with what
-    comes later: they are not causal.
+    Embedded models that are not causal have none: from the shortest context, or with other later entries, they predict another
+    number. Other models are then refused.
     """
     arrays = context_arrays(problems, int(problems.lengths[-1]))
     found = function.every(*arrays)
@@ -92,12 +90,19 @@ def _in_one_pass(function: EveryPosition, problems: Problems) -> np.ndarray | No
     if isinstance(function, Embedded):
         few, shortest = _few(problems), int(problems.lengths[0])
         again = _predict(function, few, shortest)
-        if (
-            _differ(again, found[: few.tasks, 0], _rounding(again))
-            or _sees_later(function, problems) is not None
-        ):
+        if _differ(again, found[: few.tasks, 0], _rounding(again)):
             return None
-    return found
+    peeks = _sees_later(function, problems)
+    if peeks is None:
+        return found
+    if isinstance(function, Embedded):
+        return None
+    what = (
+        f"its prediction of label {peeks + 1} changes with this label, or with later labels or inputs"
+        if problems.prompts
+        else f"its prediction after {peeks + 1} tokens changes with later ones"
+    )
+    raise ValueError(f"model: {what}; let it see earlier ones only: is its mask missing, or off by one?")
 
 
 def _predict(function: Predictor, problems: Problems, n: int) -> np.ndarray:
@@ -192,60 +197,52 @@ def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.nd
         )
 
 
-def _check_sees_nothing_later(function: EveryPosition, problems: Problems) -> None:
-    """Refuse predictions that change with what comes later."""
-    n = _sees_later(function, problems)
-    if n is not None:
-        what = (
-            f"its prediction of label {n + 1} changes with this label, or with later labels or inputs"
-            if problems.prompts
-            else f"its prediction after {n + 1} tokens changes with later ones"
-        )
-        raise ValueError(f"model: {what}; let it see earlier ones only: is its mask missing, or off by one?")
-
-
 def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
     """Return a number of examples after which predictions change with what comes later, and not by themselves; None if none.
 
-    All numbers are tried, in one batch: some contexts twice, then with other entries after each number of examples.
+    After every number of examples all later entries are replaced by others of the same values, in batches of contexts that
+    together are no larger than the problems.
     """
     few = problems.part(0, min(_CHANGED, problems.tasks))
     arrays = context_arrays(few, int(few.lengths[-1]))
     predict: Callable[..., np.ndarray | None] = function.every
     if isinstance(function, XsYs):
-        arrays, predict = (arrays[0], np.pad(arrays[1], ((0, 0), (0, 1)))), function.from_labels
-    others = [_other_entries(array, few, place) for place, array in enumerate(arrays)]
-    tried = [
-        np.concatenate(
-            [
-                array,
-                array,
-                *(
-                    np.concatenate([array[:, : n + 1 - place], other[:, n + 1 - place :]], 1)
-                    for n in few.lengths
-                ),
-            ]
+        labels = np.asarray(few.sample[1][:, : arrays[0].shape[1]])  # the last one, too
+        arrays, predict = (arrays[0], labels), function.from_labels
+    # of two arrays the second is of labels, of which one fewer is seen
+    seen = [few.lengths + 1, few.lengths][: len(arrays)]
+    once, again = predict(*arrays), predict(*arrays)
+    assert once is not None and again is not None  # there was such a pass
+    together = max(1, problems.tasks // few.tasks)
+    for start in range(0, len(few.lengths), together):
+        some = slice(start, start + together)
+        changed = predict(
+            *(_with_other_ends(array, counts[some]) for array, counts in zip(arrays, seen, strict=True))
         )
-        for place, (array, other) in enumerate(zip(arrays, others, strict=True))
-    ]
-    found = predict(*tried)
-    assert found is not None  # there was such a pass
-    once, again, *changed = found.reshape(len(few.lengths) + 2, few.tasks, *found.shape[1:])[
-        :, :, few.lengths
-    ].swapaxes(1, 2)
-    for i, n in enumerate(few.lengths):
-        rounding = _rounding(once[i])
-        if not _differ(again[i], once[i], rounding) and _differ(changed[i][i], once[i], rounding):
-            return int(n)
+        assert changed is not None
+        changed = changed.reshape(-1, *once.shape)
+        for n, other in zip(few.lengths[some], changed, strict=True):
+            before, same, after = once[:, n], again[:, n], other[:, n]
+            rounding = _rounding(before)
+            if not _differ(same, before, rounding) and _differ(after, before, rounding):
+                return int(n)
     return None
 
 
-def _other_entries(array: np.ndarray, problems: Problems, place: int) -> np.ndarray:
-    """Return other symbols, labels of the largest size, or the inputs of other tasks."""
-    if problems.symbols:
-        return (array + 1) % problems.y.shape[-1]
-    largest = np.abs(array).max(initial=0) or 1
-    return np.where(array == largest, -largest, largest) if place else np.roll(array, 1, 0)
+def _with_other_ends(array: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return contexts (tasks, length, …) for every count, one after another, with other entries from there on.
+
+    Entries move to other tasks and places at random, so that they keep the values that they may have.
+    """
+    rng = np.random.default_rng(0)
+    others = []
+    for count in counts:
+        other, places = array.copy(), np.arange(count, array.shape[1])
+        for place in places:
+            source = rng.integers(0, array.shape[1])
+            other[:, place] = np.roll(array[:, source], rng.integers(0, len(array)), 0)
+        others.append(other)
+    return np.concatenate(others)
 
 
 def _few(problems: Problems) -> Problems:

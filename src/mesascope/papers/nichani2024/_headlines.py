@@ -9,7 +9,7 @@ HEADLINES = (
     ),
     Headline(
         "The gradient of attention encodes mutual information: its largest entries are the edges of the graph.",
-        ("first-gradient",),
+        ("first-gradient", "two-parents-information"),
     ),
     Headline(
         "On in-context Markov chains the transformer learns an induction head.",
@@ -18,7 +18,6 @@ HEADLINES = (
     Headline(
         "Trained transformers recover a wide variety of causal structures.",
         ("adjacency",),
-        "Graphs in which nodes have one parent. With two, trainings of our size found both parents for few seeds (see the page), and "
-        "`two-parents-information` says why the gradient does not show them.",
+        "Graphs with one parent each; with two, trainings of our size found both for few seeds: see the page.",
     ),
 )
