@@ -201,6 +201,17 @@ def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few, entries)
     assert score(benchmark_of_few, rough).largest_error > 1e300  # inf where the ratio is no double
 
 
+def test_a_learner_that_nobody_knows_is_refused_by_name(benchmark_of_few, entries):
+    answers = dict(perfect(benchmark_of_few).answers)
+    (name,) = entries(benchmark_of_few, group="planted", learner="ridge")
+    answers[name] = answers[name].model_copy(update={"learners": ("rigde",)})
+    odd = Answers(method="odd", benchmark=benchmark_of_few.id, answers=answers)
+    with pytest.raises(
+        ValueError, match=rf"answers.{name}.learners.*unknown learner 'rigde'; did you mean 'ridge'"
+    ):
+        score(benchmark_of_few, odd)
+
+
 @pytest.mark.parametrize("given", [None, "nan", True, [1.0, None], [[1.0], [1.0, 2.0]], 10**400])
 def test_hyperparameters_that_are_no_numbers_are_refused_by_name(benchmark_of_few, entries, given):
     answers = dict(perfect(benchmark_of_few).answers)
@@ -289,6 +300,8 @@ def test_an_interrupted_write_is_no_benchmark(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="cannot read"):
         Benchmark(tmp_path / "new")
     (tmp_path / "new" / "models").mkdir()
+    with pytest.raises(ValueError, match="holds a benchmark that was not finished; remove it"):
+        Benchmark(tmp_path / "new")
     with pytest.raises(ValueError, match="holds a benchmark that was not finished; remove it"):
         write_benchmark(tmp_path / "new")
 

@@ -38,6 +38,10 @@ def test_bad_folders_are_refused_in_one_line(folder, tmp_path, capsys):
     assert "is not an empty folder" in refused("benchmark", "write", folder)
     assert "cannot read" in refused("benchmark", "score", tmp_path, answers)
     assert "cannot read" in refused("benchmark", "score", folder, answers)
+    assert "it is a folder; `mesascope benchmark answer` makes answers" in refused(
+        "benchmark", "score", folder, folder
+    )
+    assert "it is a folder; name a new file" in refused("benchmark", "answer", folder, "--out", folder)
     assert "give a file of answers" in refused("benchmark", "score", folder)
     assert "is no JSON" in refused(
         "benchmark", "score", damaged(folder, tmp_path, "manifest.json", "{"), answers

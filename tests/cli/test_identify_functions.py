@@ -149,7 +149,7 @@ def test_the_output_of_functions_goes_to_standard_error(spec, module):
         ),
         (
             "return contexts[:, -1] * np.nan",
-            "model: its predictions are infinite or nan for 1 of the tasks; fix",
+            "model: its predictions are infinite or nan for 100 % of the tasks; fix",
         ),
         (
             "return np.random.normal(size=contexts[:, -1].shape)",

@@ -161,7 +161,7 @@ def _wrong_from_one(contexts):
             "differently when asked again",
         ),
         (_by_batch, ValueError, "let no context see the others"),
-        (_wrong_from_one, ValueError, "infinite or nan for 0.005 of the tasks"),
+        (_wrong_from_one, ValueError, "infinite or nan for 0.5 % of the tasks"),
         (lambda c: 1j * c[:, -1], TypeError, "complex predictions"),
         (lambda c: np.full(c[:, -1].shape, "a"), TypeError, "must answer with numbers"),
     ],
@@ -210,7 +210,7 @@ def _adds(x, y):
         (_adds, None, [(2, 4, 3), (2, 3)], "x (2, 4, 3) and y (2, 3), without a label of the query; give interface='xs-ys'"),
         (lambda x: x @ x, None, [(2, 4, 3)], "contexts (2, 4, 3); give interface='tokens' if it returns logits"),
         (lambda x, y: x @ x, "xs-ys", [(2, 4, 3), (2, 4)], "xs (2, 4, 3) and ys (2, 4); give interface='context'"),
-        (lambda x: x @ np.ones(7), "tokens", [(2, 4)], "symbols (2, 4); give interface='context'"),
+        (lambda x: x @ np.ones(7), "tokens", [(2, 4)], "symbols (2, 4) of type float64; PyTorch looks up"),
     ],
 )  # fmt: skip
 def test_an_exception_of_a_model_says_how_it_was_called_and_which_interface_may_fit(

@@ -347,7 +347,7 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         ),
         ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
         ({"learners": ["rigde"]}, ValueError, "unknown learner 'rigde'; did you mean 'ridge'"),
-        ({"learners": []}, ValueError, "must list at least one id"),
+        ({"learners": []}, ValueError, r"must be a list of ids such as \['ridge'\]"),
         ({"tasks": 2.5}, TypeError, "tasks must be an integer"),
     ],
 )

@@ -104,7 +104,7 @@ def test_without_parts_the_reasons_say_that_none_was_tried():
 @pytest.mark.slow
 def test_what_no_mixture_explains_has_none():
     answer = asked(lambda x, y: np.sin(9 * x.sum((1, 2))), parts=2, learners=["average", "ridge"])
-    assert answer.verdict == "none" and "no mixture of up to 2 learners" in answer.reasons[-1]
+    assert answer.verdict == "none" and "no mixture of up to 2 different learners" in answer.reasons[-1]
 
 
 @pytest.mark.slow

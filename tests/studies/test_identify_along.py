@@ -91,7 +91,9 @@ def test_refused(folder, changes, error):
 def test_no_run(tmp_path):
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         ms.Checkpoints(tmp_path)
-    with pytest.raises(CheckpointError, match="is not the folder of a run"):
+    with pytest.raises(
+        CheckpointError, match="there is no such folder; name one that mesascope train has filled"
+    ):
         ms.Checkpoints(tmp_path / "nowhere")
 
 

@@ -225,7 +225,7 @@ def test_runs_that_cannot_be_read(folder, tmp_path):
     )
     (tmp_path / "empty" / "step-000000002.checkpoint").write_bytes(b"")
     message = refusal(tmp_path, model=empty)
-    missing = f"{tmp_path}/empty/spec.json: no such file: this run was not started from a specification; load"
+    missing = f"{tmp_path}/empty/spec.json: no such file: it was not copied with the checkpoints, or this"
     assert message.startswith(f"model.path: {missing}")
     (tmp_path / "empty" / "spec.json").write_text("{}")
     assert refusal(tmp_path, model=empty).startswith("model.path: ")

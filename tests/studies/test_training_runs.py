@@ -76,6 +76,11 @@ CASES["prompt-mixture"] = (
     },
 )
 CASES["urns"] = "token-transformer", SOFTMAX, {"kind": "urns", "symbols": 4}
+CASES["markov-graph"] = (
+    "token-transformer",
+    SOFTMAX,
+    {"kind": "markov-graph", "symbols": 3, "parents": [[], [], *([i - 2, i - 1] for i in range(2, 12))]},
+)
 CASES["training-set"] = (
     "prompt-linear-transformer",
     {"layers": 1},
@@ -299,7 +304,7 @@ def test_damaged_checkpoints(tmp_path, train_with):
     ):
         with pytest.raises(CheckpointError, match="is truncated"):
             attempt()
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(CheckpointError, match="no such file or folder"):
         load_trained(tmp_path / "step-000000004.checkpoint")
 
 
@@ -348,8 +353,12 @@ def test_an_interrupted_run_keeps_its_result(tmp_path, train_with):
 
 def test_other_files_are_refused_by_name(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    for path, message in ((tmp_path, "holds no checkpoint"), (tmp_path / "nope", "is not a checkpoint")):
+    for path, message in ((tmp_path, "holds no checkpoint"), (tmp_path / "nope", "no such file or folder")):
         with pytest.raises(CheckpointError, match=rf"{path.name}: .*{message}"):
             load_trained(path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "step-000000003.checkpoint").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=rf"the folder of a run, such as {tmp_path}/mine"):
+        load_trained(tmp_path)
     with pytest.raises(CheckpointError, match=r"safetensors: is not a checkpoint"):
         load_trained(tmp_path / "model.safetensors")

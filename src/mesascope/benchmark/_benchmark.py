@@ -25,6 +25,7 @@ from ._files import (
     inside,
     read_arrays,
     read_json,
+    require_finished,
     write_json,
 )
 
@@ -50,6 +51,7 @@ class Benchmark:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        require_finished(self.folder)
         self.manifest = read_json(self.folder / MANIFEST, Manifest)
         self.id = digest(self.folder / MANIFEST)
         self.key = read_json(self.folder / KEY, Key)
@@ -131,7 +133,7 @@ class Benchmark:
         """Return the answers that an earlier call has left in a file."""
         if not out.exists():
             return {}
-        before = read_json(out, Answers)
+        before = read_json(out, Answers, "name a new file for the answers")
         if (before.method, before.benchmark) != (called, self.id):
             raise ValueError(
                 f"{out} holds answers of {before.method!r} to benchmark {before.benchmark[:8]}, not of {called!r} to "

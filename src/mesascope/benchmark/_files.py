@@ -30,6 +30,7 @@ from ._models import AnyModel
 
 MANIFEST = "manifest.json"
 KEY = "key.json"
+PURPOSE = "benchmark"  # of the lock of its folder
 
 Verdict = Literal["identified", "mixture", "ambiguous", "none"]
 """What a method says of a model: one learner, one mixture, several that it cannot tell apart, or none."""
@@ -157,7 +158,16 @@ class Answers(BaseModel, frozen=True, extra="forbid"):
 _Read = TypeVar("_Read", bound=BaseModel)
 
 
-def read_json(path: Path, kind: type[_Read]) -> _Read:
+def require_finished(folder: Path) -> None:
+    """Refuse a folder that was being written when its writer ended: the manifest comes last."""
+    held = {path.name for path in folder.iterdir()} - {f".{PURPOSE}.lock"} if folder.is_dir() else set()
+    if held and held <= {"data", "models", KEY}:
+        raise ValueError(f"{folder} holds a benchmark that was not finished; remove it, or name a new folder")
+
+
+def read_json(
+    path: Path, kind: type[_Read], fix: str = "`mesascope benchmark write DIR` makes a benchmark"
+) -> _Read:
     """Read a JSON file of the benchmark.
 
     Raises:
@@ -166,9 +176,8 @@ def read_json(path: Path, kind: type[_Read]) -> _Read:
     try:
         content = parse_json(read_json_text(path), object_pairs_hook=without_repetition)
     except OSError as error:
-        raise ValueError(
-            f"cannot read {path}: {error.strerror}; `mesascope benchmark write DIR` makes a benchmark"
-        ) from error
+        what = "it is a folder" if path.is_dir() else error.strerror
+        raise ValueError(f"cannot read {path}: {what}; {fix}") from error
     except RepeatedKeyError as error:
         raise ValueError(f"{path}: {error} occurs twice in one object; keep one of the two") from None
     except ValueError as error:

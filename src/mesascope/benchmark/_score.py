@@ -10,7 +10,7 @@ import scipy
 from pydantic import BaseModel
 
 from mesascope.records import Provenance
-from mesascope.specs import SpecError, error_path, show
+from mesascope.specs import SpecError, error_path, known_kinds, show, unknown
 
 from ._benchmark import Benchmark
 from ._cases import GROUPS, SAME, Truth
@@ -93,8 +93,12 @@ def score(benchmark: Benchmark, answers: Answers) -> Score:
     errors: list[float] = []
     held: list[bool] = []
     wrong: dict[str, tuple[str, ...]] = {}
+    known = sorted(known_kinds("learner"))
     for name, entry in benchmark.key.models.items():
         answer = answers.answers[name]
+        others = [one for one in answer.learners if one not in known]
+        if others:
+            raise SpecError(unknown("learner", others[0], known), "answers", name, "learners")
         given = mark(answer, entry.truth)
         for group in (entry.group, "all"):
             counts[group][given] += 1

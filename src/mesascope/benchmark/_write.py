@@ -16,12 +16,23 @@ from mesascope.specs import unknown
 from ._cases import GROUPS, Case, Group, Truth, predictor
 from ._data import USUAL, Setting, arrays_of, standard_data
 from ._decoys import OF_SYMBOLS, OF_VECTORS
-from ._files import KEY, MANIFEST, DataFile, Key, KeyEntry, Manifest, ModelFile, digest, write_json
+from ._files import (
+    KEY,
+    MANIFEST,
+    PURPOSE,
+    DataFile,
+    Key,
+    KeyEntry,
+    Manifest,
+    ModelFile,
+    digest,
+    require_finished,
+    write_json,
+)
 from ._models import DecoyModel
 from ._networks import constructions, trained
 from ._planted import mixtures, planted
 
-_PURPOSE = "benchmark"  # of the lock
 _Samples = dict[str, dict[str, Problems]]
 
 
@@ -80,7 +91,7 @@ def write_benchmark(
             raise ValueError(f"groups: {unknown('group', group, GROUPS)}")
     if not groups:
         raise ValueError(f"groups: must name at least one of {', '.join(GROUPS)}")
-    with folder_lock(folder, _PURPOSE):
+    with folder_lock(folder, PURPOSE):
         _require_empty(folder)  # once more: another process may have written between
         return _written(folder, seed, draws, groups, tell, clock)
 
@@ -88,10 +99,8 @@ def write_benchmark(
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is no folder; name another one")
-    held = {path.name for path in folder.iterdir()} - {f".{_PURPOSE}.lock"} if folder.exists() else set()
-    if held and held <= {"data", "models", KEY}:
-        raise ValueError(f"{folder} holds a benchmark that was not finished; remove it, or name a new folder")
-    if held:
+    require_finished(folder)
+    if folder.exists() and {path.name for path in folder.iterdir()} - {f".{PURPOSE}.lock"}:
         raise ValueError(f"{folder} is not an empty folder; name a new one")
 
 

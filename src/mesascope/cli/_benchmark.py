@@ -113,7 +113,12 @@ class ScoreAnswers:
         found = []
         for file in self.answers:
             with error_path(file=file):
-                found.append(score(benchmark, read_json(Path(file), Answers)))
+                found.append(
+                    score(
+                        benchmark,
+                        read_json(Path(file), Answers, "`mesascope benchmark answer` makes answers"),
+                    )
+                )
         if self.json:
             print_json({"scores": [one.model_dump() for one in found]})
         else:

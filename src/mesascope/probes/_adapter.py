@@ -105,7 +105,8 @@ def _called(interface: Interface, arrays: tuple[Any, ...]) -> str:
     x = np.shape(arrays[0])
     if interface == "tokens":
         return (
-            f"it was called with symbols {x}; give interface='context' if it takes contexts of another form"
+            f"it was called with symbols {x} of type {arrays[0].dtype}; PyTorch looks up `torch.as_tensor(symbols).long()`, "
+            "and none beyond the vocabulary of the model; give interface='context' if it takes contexts of another form"
         )
     if len(arrays) == 1:
         fix = "give interface='tokens' if it returns logits of symbols, or data of prompts if it takes inputs and labels"

@@ -159,7 +159,7 @@ def _check_numbers(found: np.ndarray, problems: Problems) -> None:
     if bad.any():
         share = bad.reshape(len(found), -1).any(-1).mean()
         raise ValueError(
-            f"model: its predictions are infinite or nan for {share:.3g} of the tasks; "
+            f"model: its predictions are infinite or nan for {100 * share:.3g} % of the tasks; "
             "fix the model, or take other data (another scale or horizon)"
         )
 

@@ -188,10 +188,13 @@ def _given(strategies: Sequence[Learner] | None, process: Any) -> list[Strategy]
     if strategies is None:
         return []
     given: object = strategies
-    if not isinstance(given, list | tuple) or not all(isinstance(one, Learner) for one in given):
+    others = (
+        [one for one in given if not isinstance(one, Learner)] if isinstance(given, list | tuple) else [given]
+    )
+    if others:
         raise TypeError(
-            f"strategies: must be a list of learners such as [Ridge(0.1)], got {show(strategies)}; ids of learners "
-            "to be fitted go to learners"
+            f"strategies: must be a list of learners such as [Ridge(0.1)], got {show(others[0])}; ids of learners to be "
+            "fitted go to learners"
         )
     if not 1 <= len(strategies) <= MOST:
         raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")

@@ -121,7 +121,7 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
         return list(learners_for(process))
     given: object = learners
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise ValueError(f"learners: must list at least one id such as 'ridge', got {show(learners)}")
+        raise ValueError(f"learners: must be a list of ids such as ['ridge'], got {show(learners)}")
     known = {kind.name: kind for kind in known_learners()}
     for name in learners:
         if not isinstance(name, str):

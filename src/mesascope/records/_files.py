@@ -236,7 +236,7 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
             with suppress(OSError, ValueError):
                 part.rmdir()
         raise RecordError(
-            f"output folder {str(path)!r} cannot be written to: {_reason(error)}; "
+            f"output folder {str(path)!r} cannot be written to: {'is a file' if folder.is_file() else _reason(error)}; "
             + fix_for(error, "choose another folder")
         ) from error
     return folder

@@ -35,9 +35,8 @@ class Checkpoints(Mapping[int, Any]):
 
         self.path = Path(run)
         if not self.path.is_dir():
-            raise CheckpointError(
-                f"{run}: is not the folder of a run; name one that mesascope train has filled"
-            )
+            what = "is not the folder of a run" if self.path.exists() else "there is no such folder"
+            raise CheckpointError(f"{run}: {what}; name one that mesascope train has filled")
         self.spec: TrainSpec = trained_spec(self.path)
         self._files = checkpoint_files(self.path)
         self._start: Any = None

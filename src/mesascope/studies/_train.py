@@ -175,8 +175,8 @@ def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
     path = _checkpoint(Path(checkpoint)).parent / SPEC_FILE
     if not path.exists():
         raise SpecError(
-            "no such file: this run was not started from a specification; load its model in Python (load_model), and name "
-            "it as package.module:model",
+            "no such file: it was not copied with the checkpoints, or this run was not started from a specification; copy it, "
+            "or load the model in Python (load_model), and name it as package.module:model",
             file=str(path),
         )
     return read_recorded(path, TrainSpec)
@@ -185,11 +185,15 @@ def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
 def _checkpoint(path: Path) -> Path:
     from mesascope.records import CheckpointError, checkpoint_files
 
+    if not path.exists():
+        raise CheckpointError(
+            f"{path}: no such file or folder; give a step-….checkpoint of a run, or its folder"
+        )
     found = next(reversed(checkpoint_files(path).values()), None) if path.is_dir() else path
     if found is None:
-        raise CheckpointError(
-            f"{path}: this folder holds no checkpoint; give the folder of a run, or of one of its seeds"
-        )
+        inside = (one for one in sorted(path.iterdir()) if one.is_dir() and checkpoint_files(one))
+        which = f"such as {first}" if (first := next(inside, None)) else "or of one of its seeds"
+        raise CheckpointError(f"{path}: this folder holds no checkpoint; give the folder of a run, {which}")
     if found.suffix != ".checkpoint":
         raise CheckpointError(
             f"{path}: is not a checkpoint; give a step-….checkpoint of a run, or its folder"
