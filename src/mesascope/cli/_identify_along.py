@@ -96,6 +96,7 @@ def _print(record: "AlongRecord") -> None:
         weights = (f"{curve.value[place]:.2f}" if determined else "?" for curve in record.weights)
         verdict = Text(stage.verdict, style=VERDICT_COLOURS[stage.verdict])
         left = f"{100 * record.unexplained.value[place]:.3g} %"
-        table.add_row(str(stage.step), verdict, ", ".join(stage.candidates) or "–", *weights, left)
+        near = ", ".join(stage.candidates) or f"({stage.ranking[0].learner})"
+        table.add_row(str(stage.step), verdict, near, *weights, left)
     console.print()
     console.print(table)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mesascope.records import AlongRecord, Change, CurveRecord, StageRecord, html_table, provenance
 
+from ._headline import share
 from ._identification import Asked, Identification
 from ._intervals import Measured
 from ._strategies import Strategy, labels
@@ -79,16 +80,16 @@ class AlongTraining:
 
     @property
     def headline(self) -> str:
-        """The strategies in the order in which they are nearest, with the steps of the changes."""
-        names = labels(self.strategies)
-        first = names[int(np.argmin(self.followed.distances.value[0]))]
-        if not self.changes:
-            return f"nearest to {first}; no other strategy is surely nearer later"
+        """The strategies in the order in which they are nearest, with the steps of the changes, and what the last one leaves."""
+        names, distances = labels(self.strategies), self.followed.distances.value
+        first = names[int(np.argmin(distances[0]))]
         later = [
             f"{one.after} from step {one.step:.0f} [{one.interval[0]}, {one.interval[1]}]"
             for one in self.changes
         ]
-        return f"nearest to {', then '.join([first, *later])}"
+        rest = f"at the end {share(float(distances[-1].min()))} of its mean square unexplained"
+        none = "" if later else "; no other strategy is surely nearer later"
+        return f"nearest to {', then '.join([first, *later])}{none}; {rest}"
 
     def record(self, spec: Mapping[str, Any] | None = None) -> AlongRecord:
         """Return the result as plain numbers, which `mesascope.records.write_along` stores.
