@@ -18,10 +18,12 @@ from mesascope.benchmark import (
     score,
     write_benchmark,
 )
-from mesascope.benchmark._cases import Truth
+from mesascope.benchmark._cases import Truth, predictor
+from mesascope.benchmark._data import USUAL
 from mesascope.benchmark._score import mark
 from mesascope.cli import main
-from mesascope.probes import identify
+from mesascope.core import named_key
+from mesascope.probes import answers, draw_problems, identify
 from mesascope.records import folder_lock
 
 ONE = Truth(learners=("ridge",), hyperparameters={"ridge": {"penalty": 0.5}}, weights={})
@@ -172,6 +174,19 @@ def test_constructed_and_trained_networks_are_their_learners(monkeypatch):
 )
 def test_marks(answer, truth, expected):
     assert mark(answer, truth) == expected
+
+
+@pytest.mark.slow
+def test_planted_steps_on_the_curvature_do_not_diverge_on_the_data_on_which_they_are_identified():
+    """Of more steps some predictions are 1e99, which `identify` refuses."""
+    planted = [
+        case for case in writing.cases(0, 4, ("planted",)) if case.model.learner == "gradient-descent++"
+    ]
+    for case in planted:
+        usual = case.settings[USUAL]
+        problems = draw_problems(usual.process, usual.task, 400, named_key(3, "tasks"))
+        found = answers(predictor(case.model, usual, case.noise, {}), problems)
+        assert np.abs(found).max() < 1e20 * np.abs(problems.targets).max()
 
 
 def test_the_key_scores_full_marks(benchmark_of_few):

@@ -21,6 +21,10 @@ _NOISE_OF_MIXTURES = 0.02  # so that weights have intervals worth the name
 _STEPS = {
     "conjugate-gradients": (1, 2),  # d = 3 steps are least squares
     "ridge-conjugate-gradients": (2, 2),  # and ridge regression
+    "gradient-descent++": (
+        2,
+        3,
+    ),  # with more it diverges on some contexts: the degree in them grows as 3 to the steps
     "newton": (2, 6),
     "nearest-neighbours": (2, 6),
 }

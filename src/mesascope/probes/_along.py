@@ -80,7 +80,7 @@ class AlongTraining:
 
     @property
     def headline(self) -> str:
-        """The strategies in the order in which they are nearest, with the steps of the changes, and what the last one leaves."""
+        """The strategies in the order in which they are nearest, the steps of the changes, and what the last one leaves."""
         names, distances = labels(self.strategies), self.followed.distances.value
         first = names[int(np.argmin(distances[0]))]
         later = [

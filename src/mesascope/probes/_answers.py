@@ -149,9 +149,19 @@ def _check_numbers(found: np.ndarray, problems: Problems) -> None:
         np.abs(found).max(initial=0).astype(np.longdouble)
     )  # the bounds exceed the range of half precision
     if not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE) and np.isfinite(largest):
+        rare = (
+            np.median(np.abs(found).reshape(len(found), -1).max(-1).astype(np.longdouble))
+            <= MAX_SIZE
+            < largest
+        )
+        fix = (
+            "it diverges on a few tasks: take other data (another scale or horizon)"
+            if rare
+            else "measure in other units"
+        )
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
-            "measure in other units"
+            f"{fix}"
         )
     if np.iscomplexobj(found) and not jnp.iscomplexobj(problems.y):
         raise TypeError("model: answers real contexts with complex predictions; return their real part")

@@ -163,7 +163,8 @@ def minimize(equations: Equations, coordinates: np.ndarray, gain: float) -> End:
     costs = of_tasks.sum(1)
     damping, least = np.full(len(costs), 1e-3), [costs.min()]
     for _ in range(_ITERATIONS):
-        promised = np.sum(slopes * _steps(slopes, matrices, np.zeros(len(costs))), 1)
+        with np.errstate(invalid="ignore"):  # infinite where predictions are
+            promised = np.sum(slopes * _steps(slopes, matrices, np.zeros(len(costs))), 1)
         if not (promised > _STATIONARY * costs).any():
             break
         step = _steps(slopes, matrices, damping)
