@@ -21,6 +21,7 @@ _NOISE_OF_MIXTURES = 0.02  # so that weights have intervals worth the name
 _STEPS = {
     "conjugate-gradients": (1, 2),  # d = 3 steps are least squares
     "ridge-conjugate-gradients": (2, 2),  # and ridge regression
+    "tracking-conjugate-gradients": (1, 2),  # the same
     "gradient-descent++": (
         2,
         3,
