@@ -61,6 +61,12 @@ def test_posterior_means_of_several_parents():
     )  # what followed (s_5, s_4) = (1, 1): s_4 = 1 and s_5 = 1, but not s_3 after (0, 1)
     mean = theory.posterior_mean_of_parents(parents, symbols, 2, 0.5)
     np.testing.assert_allclose(mean, [0.5 / 3, 2.5 / 3], rtol=1e-15)
+    np.testing.assert_array_equal(
+        theory.posterior_mean_of_parents(((), (), ()), np.array([0, 0]), 2, 0.5), 0.5
+    )  # a root: the roots before it tell nothing
+    for wrong in (((), (1,), ()), ((), (-1,), ()), ((), (), (5,))):
+        with pytest.raises(ValueError, match="must be earlier positions"):
+            theory.posterior_mean_of_parents(wrong, np.array([0, 0]), 2, 0.5)
     rng = np.random.default_rng(1)
     many = rng.integers(0, 3, (50, len(TREE)))
     sets = [() if parent is None else (parent,) for parent in TREE]
@@ -93,12 +99,17 @@ def test_mutual_information_of_random_functions():
         assert one[2, 0] == pytest.approx(entropy(np.mean([f00, f01, f10, f11])) - given, abs=1e-14)
         assert one[1, 0] == pytest.approx(0, abs=1e-15)
         assert one[0, 0] == pytest.approx(np.log(2))
-    np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
+    np.testing.assert_allclose(found, np.swapaxes(found, 1, 2), atol=1e-15)
 
 
 @pytest.mark.parametrize(
     ("sequences", "probabilities", "said"),
-    [([[0, 1]], [0.5, 0.5], "one for each sequence"), ([[0, 2]], [1.0], "must be in 0 to 1")],
+    [
+        ([[0, 1]], [0.5, 0.5], "one for each sequence"),
+        ([[0, 2]], [1.0], "must be in 0 to 1"),
+        ([[0, 1], [1, 1]], [0.5, 0.6], "of sum 1"),
+        ([[0, 1], [1, 1]], [2.0, -1.0], "at least 0"),
+    ],
 )
 def test_bad_sequences_have_no_information(sequences, probabilities, said):
     with pytest.raises(ValueError, match=said):

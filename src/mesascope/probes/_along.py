@@ -87,7 +87,8 @@ class AlongTraining:
             f"{one.after} from step {one.step:.0f} [{one.interval[0]}, {one.interval[1]}]"
             for one in self.changes
         ]
-        rest = f"at the end {share(float(distances[-1].min()))} of its mean square unexplained"
+        last = self.changes[-1].after if later else first
+        rest = f"at the end it leaves {share(float(distances[-1, names.index(last)]))} unexplained"
         none = "" if later else "; no other strategy is surely nearer later"
         return f"nearest to {', then '.join([first, *later])}{none}; {rest}"
 

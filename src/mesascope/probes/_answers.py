@@ -224,10 +224,11 @@ def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
     once, again = predict(*arrays), predict(*arrays)
     assert once is not None and again is not None  # there was such a pass
     together = max(1, problems.tasks // few.tasks)
+    symbols = problems.y.shape[-1] if problems.symbols else 0
     for start in range(0, len(few.lengths), together):
         some = slice(start, start + together)
         changed = predict(
-            *(_with_other_ends(array, counts[some]) for array, counts in zip(arrays, seen, strict=True))
+            *(_with_other_ends(one, counts[some], symbols) for one, counts in zip(arrays, seen, strict=True))
         )
         assert changed is not None
         changed = changed.reshape(-1, *once.shape)
@@ -239,10 +240,11 @@ def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
     return None
 
 
-def _with_other_ends(array: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _with_other_ends(array: np.ndarray, counts: np.ndarray, symbols: int) -> np.ndarray:
     """Return contexts (tasks, length, …) for every count, one after another, with other entries from there on.
 
-    Entries move to other tasks and places at random, so that they keep the values that they may have.
+    Entries move to other tasks and places at random, so that they keep the values that they may have. Of symbols, half of the
+    tasks have others at all places, the rest at random places.
     """
     rng = np.random.default_rng(0)
     others = []
@@ -251,6 +253,9 @@ def _with_other_ends(array: np.ndarray, counts: np.ndarray) -> np.ndarray:
         for place in places:
             source = rng.integers(0, array.shape[1])
             other[:, place] = np.roll(array[:, source], rng.integers(0, len(array)), 0)
+            if symbols:
+                shifts = np.where(np.arange(len(array)) % 2, rng.integers(0, symbols), 1)
+                other[:, place] = (array[:, place] + shifts) % symbols
         others.append(other)
     return np.concatenate(others)
 

@@ -18,10 +18,11 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
 from ..core import finite_number, finite_positive, integer_at_least
-from ..specs import Number
+from ..specs import Number, show
 
 Parents = Sequence[int | None]
 ParentSets = Sequence[Sequence[int]]
+_SUM = 1e-9  # rounding of a sum of probabilities
 
 
 class AttentionScores(NamedTuple):
@@ -191,8 +192,11 @@ def posterior_mean_of_parents(parents: ParentSets, symbols: Any, states: int, al
     *known, asked = parents
     s, m = _checked_symbols(known, symbols, integer_at_least("states", states, 1))
     found = np.full((*s.shape[:-1], m), float(finite_positive("alpha", alpha)))
+    for child, own in enumerate(parents):
+        if any(not 0 <= parent < child for parent in own):
+            raise ValueError(f"parents[{child}] must be earlier positions, got {show(list(own))}")
     for child, own in enumerate(known):
-        if len(own) == len(asked):
+        if asked and len(own) == len(asked):  # roots tell nothing of another root
             matched = (s[..., list(own)] == s[..., list(asked)]).all(-1)
             found += matched[..., None] & (s[..., child, None] == np.arange(m))
     return found / found.sum(-1, keepdims=True)
@@ -224,11 +228,13 @@ def mutual_information(sequences: Any, probabilities: Any, states: int) -> np.nd
     p = np.asarray(probabilities, float)
     if s.ndim != 2 or p.shape[-1:] != (len(s),):
         raise ValueError(f"probabilities must be (..., {len(s)}), one for each sequence, got {p.shape}")
+    if not (p >= 0).all() or np.abs(p.sum(-1) - 1).max(initial=0) > _SUM:
+        raise ValueError("probabilities must be at least 0 and of sum 1")
     one_hot = (s[..., None] == np.arange(m)).reshape(len(s), -1).astype(float)
     joint = (one_hot.T * p[..., None, :]) @ one_hot
     alone = np.einsum("...kk->...k", joint)
-    ratio = joint / np.where(joint > 0, alone[..., :, None] * alone[..., None, :], 1.0)
-    terms = joint * np.log(np.where(joint > 0, ratio, 1.0))
+    logs = np.log(np.where(alone > 0, alone, 1.0))
+    terms = joint * (np.log(np.where(joint > 0, joint, 1.0)) - logs[..., :, None] - logs[..., None, :])
     return np.asarray(terms.reshape(*p.shape[:-1], s.shape[1], m, s.shape[1], m).sum((-3, -1)))
 
 

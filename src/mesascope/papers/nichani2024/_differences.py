@@ -49,6 +49,12 @@ DIFFERENCES = (
     ),
     Difference(
         "data",
+        "S = 5, T = 32, parents ⌊(i − 1)/2⌋ and i − 1 (`multi_parent.ipynb`, cell 1)",
+        "S = 2, T = 8, parents i − 2 and i − 1; full: T = 10",
+        claims=("two-parents-information",),
+    ),
+    Difference(
+        "data",
         "the target is the whole row π(s_T, ·) (`single_parent.py:52–61`)",
         "the target is one symbol drawn from it: the same expected loss",
         claims=(*_REDUCED, *_FULL_MODEL),

@@ -9,7 +9,7 @@ HEADLINES = (
     ),
     Headline(
         "The gradient of attention encodes mutual information: its largest entries are the edges of the graph.",
-        ("first-gradient", "two-parents-information"),
+        ("first-gradient",),
     ),
     Headline(
         "On in-context Markov chains the transformer learns an induction head.",
