@@ -205,9 +205,9 @@ INSIGHTS = (
         "nichani2024/two-parents-information",
         """In a tree no earlier symbol tells more about a symbol than its parent; this is why the gradient of attention shows
             the edges. With two parents it need not be so. In chains of order two on two symbols, with tables that are nearly
-            functions (α = 0.1), the symbol six before tells in the mean more than either parent: some tables ignore a parent, and if s_i
-            is the exclusive or of the two symbols before it, neither alone tells anything while the symbol three before tells
-            all. With more symbols, or even tables, the parents tell most.""",
+            functions (α = 0.1), the symbol six before tells in the mean more than either parent: some tables ignore a parent,
+            and if s_i is the exclusive or of the two symbols before it, neither alone tells anything while the symbol three
+            before tells all. With more symbols, or even tables, the parents tell most.""",
         (
             r"s_i = s_{i-1} \oplus s_{i-2} \;\Rightarrow\; s_i = s_{i-3}, \qquad "
             r"\mathrm{E}\, I(s_i; s_{i-6}) > \mathrm{E}\, I(s_i; s_{i-1}) \quad (\alpha = 0.1)"
