@@ -123,7 +123,6 @@ def test_labels_are_tried_with_values_that_they_have(prompts):
     def shares(xs, ys):
         return np.cumsum(table[ys.astype(int)], 1) - table[ys.astype(int)]
 
-    assert ((problems.sample[1] == 0) | (problems.sample[1] == 1)).all()
     assert np.isfinite(answers(shares, problems)).all()
 
 

@@ -21,11 +21,8 @@ _NOISE_OF_MIXTURES = 0.02  # so that weights have intervals worth the name
 _STEPS = {
     "conjugate-gradients": (1, 2),  # d = 3 steps are least squares
     "ridge-conjugate-gradients": (2, 2),  # and ridge regression
-    "tracking-conjugate-gradients": (1, 2),  # the same
-    "gradient-descent++": (
-        2,
-        3,
-    ),  # with more it diverges on some contexts: the degree in them grows as 3 to the steps
+    "tracking-conjugate-gradients": (1, 2),  # more are ridge regression, too
+    "gradient-descent++": (2, 3),  # more diverge on some contexts: the degree grows as 3 to the steps
     "newton": (2, 6),
     "nearest-neighbours": (2, 6),
 }

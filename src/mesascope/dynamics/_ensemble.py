@@ -110,6 +110,8 @@ def flow_ends(
 
 
 class _Carry(NamedTuple):
+    """A flow so far, its steps, and whether it is at its start, and goes on."""
+
     segment: Segment
     steps: Array
     begins: Array

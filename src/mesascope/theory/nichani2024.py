@@ -158,13 +158,8 @@ def posterior_mean(parents: Parents, symbols: Any, states: int, alpha: Number) -
 
     Source: nichani2024 (Bayes predictor); the Dirichlet prior is conjugate.
     """
-    s, m = _checked_symbols(parents, symbols, integer_at_least("states", states, 1))
-    children = [i for i, parent in enumerate(parents) if parent is not None]
-    sources = [parent for parent in parents if parent is not None]
-    matched = s[..., sources] == s[..., -1:]
-    counts = np.stack([np.sum(matched & (s[..., children] == b), -1) for b in range(m)], -1)
-    raised = counts + float(finite_positive("alpha", alpha))
-    return np.asarray(raised / raised.sum(-1, keepdims=True))
+    sets = [() if parent is None else (parent,) for parent in parents]
+    return posterior_mean_of_parents([*sets, (len(sets) - 1,)], symbols, states, alpha)
 
 
 def posterior_mean_of_parents(parents: ParentSets, symbols: Any, states: int, alpha: Number) -> np.ndarray:
@@ -185,7 +180,8 @@ def posterior_mean_of_parents(parents: ParentSets, symbols: Any, states: int, al
         $\hat\pi$, shape `(..., S)`.
 
     Raises:
-        TypeError, ValueError: as `posterior_mean`.
+        TypeError, ValueError: entries that are not symbols, or not one for every position but the last; a parent that is no
+            earlier position; $\alpha \le 0$.
 
     Source: nichani2024, the authors' `problems.py`, `InContextDAG.bayes`; the Dirichlet prior is conjugate.
     """
@@ -219,9 +215,9 @@ def mutual_information(sequences: Any, probabilities: Any, states: int) -> np.nd
         Shape `(..., T, T)`; the entropies of the positions are on the diagonal.
 
     Raises:
-        TypeError, ValueError: entries that are not symbols, or not one probability for each sequence.
+        TypeError, ValueError: entries that are not symbols, or not one probability for each sequence, at least 0 and of sum 1.
 
-    Source: nichani2024 (what the gradient of attention encodes, for one parent).
+    Source: its definition; nichani2024 says that the gradient of attention encodes it, for one parent.
     """
     m = integer_at_least("states", states, 1)
     s, _ = _checked_symbols([None] * np.shape(sequences)[-1], sequences, m)
