@@ -13,7 +13,7 @@ from jax import Array
 import mesascope as ms
 from mesascope.core import named_key
 from mesascope.objectives import population_loss
-from mesascope.processes import MarkovChains, MarkovGraph, MarkovTree
+from mesascope.processes import MarkovChains, MarkovGraph, MarkovTree, SymbolPool
 
 GRAPH = [[], [0], [1, 0], [0], [3, 1]]  # a table of one parent, and one of two that reads them in this order
 
@@ -70,6 +70,17 @@ def test_beginnings_and_roots():
     np.testing.assert_array_equal(roots.probabilities_of(beginning), 1 / 8)
 
 
+def test_probabilities_of_pools_are_products_of_their_tables():
+    pool = SymbolPool(MarkovGraph(GRAPH, 2, 0.5), tasks=3)
+    sequences = np.array(list(product(range(2), repeat=5)))
+    expected = [
+        # rows 0 and 1 are those of one parent, 2 to 5 those of two
+        sum(t[s[0], s[1]] * t[2 + 2 * s[1] + s[0], s[2]] * t[s[0], s[3]] * t[2 + 2 * s[3] + s[1], s[4]] for t in pool.table) / 6
+        for s in sequences
+    ]  # fmt: skip
+    np.testing.assert_allclose(pool.probabilities_of(sequences), expected, rtol=1e-13)
+
+
 class Repeats(eqx.Module):
     """Answers the last symbol with the odds e^w."""
 
@@ -95,15 +106,15 @@ def test_exact_losses_of_models_on_graphs():
 @pytest.mark.parametrize(
     ("values", "kind", "said"),
     [
-        ({"parents": [[], [1]]}, ValueError, r"parents\[1\]\[0\] must be an earlier position, 0 to 0, got 1"),
-        ({"parents": [[], [-1]]}, ValueError, r"0 to 0, got -1"),
+        ({"parents": [[], [1], []]}, ValueError, r"parents\[1\]\[0\] must be an earlier position, 0 to 0, got 1"),
+        ({"parents": [[], [-1], []]}, ValueError, r"0 to 0, got -1"),
         ({"parents": [[], [0], [0, 0]]}, ValueError, r"parents\[2\] must be different positions"),
-        ({"parents": [[], 0]}, TypeError, r"parents\[1\] must be a list of earlier positions, empty for a root"),
-        ({"parents": [[], [0.5]]}, TypeError, r"parents\[1\]\[0\] must be an integer"),
+        ({"parents": [[], 0, []]}, TypeError, r"parents\[1\] must be a list of earlier positions, empty for a root"),
+        ({"parents": [[], [0.5], []]}, TypeError, r"parents\[1\]\[0\] must be an integer"),
         ({"parents": "chain"}, TypeError, "must be a list that gives the parents of every position"),
-        ({"parents": [[]]}, ValueError, "must list 2 to 4096 positions, got 1"),
+        ({"parents": [[], [0]]}, ValueError, "must list 3 to 4096 positions, got 2"),
         ({"parents": [[]] * 30 + [list(range(30))]}, ValueError, "30 parents of 3 symbols have more than 1048576 rows"),
-        ({"parents": [[], [0]], "concentration": 0}, ValueError, "concentration"),
+        ({"parents": [[], [0], []], "concentration": 0}, ValueError, "concentration"),
     ],
 )  # fmt: skip
 def test_bad_graphs_are_refused(values, kind, said):
@@ -116,3 +127,5 @@ def test_longer_sequences_and_too_much_memory_are_refused():
         MarkovGraph(GRAPH, 2).sample(named_key(0), 6, 1)
     with pytest.raises(ValueError, match="symbols"):
         MarkovGraph.chain(5, 1000, 1, 2).sample(named_key(0), 5, 1000)
+    with pytest.raises(ValueError, match="order: must be below the horizon 4, or nothing has parents, got 4"):
+        MarkovGraph.chain(4, 2, 1, 4)

@@ -89,7 +89,7 @@ def check_model_reads(model: Any, process: Any) -> None:
         # a finite sample has a finite mean even if the loss is infinite
         require_moments(process.law, process.dim)
     # the shortest possible length, since the number of learned positions is limited
-    length = 1 if prompts else getattr(process, "horizon", 3)
+    length = 1 if prompts else getattr(process, "horizon", 3)  # of a `MarkovTree` it is given
     task = FewShot(length) if prompts else NextToken(length)
     sample = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, _TRIAL_BATCH), "float32"))
     try:

@@ -52,7 +52,8 @@ class MarkovChains(SymbolProcess):
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences, shape (n, T) → (n,): what follows each symbol is an urn."""
         before, after = sequences[:, :-1], sequences[:, 1:]
-        found = np.full(len(sequences), 1 / self.symbols)
-        for symbol in range(self.symbols):
-            found *= urn_probabilities(after, before == symbol, self.symbols, float(self.concentration))
-        return found
+        return urn_probabilities(after, before, self.symbols, float(self.concentration)) / self.symbols
+
+    def probabilities_given(self, sequences: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """Return the probability of each of the sequences (n, T) given each of the matrices (count, S, S) → (count, n)."""
+        return np.asarray(tasks[:, sequences[:, :-1], sequences[:, 1:]].prod(-1) / self.symbols)

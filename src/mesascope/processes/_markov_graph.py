@@ -37,8 +37,8 @@ def _graph(value: Any) -> ParentSets:
     given = as_list(value)
     if not isinstance(given, list | tuple):
         raise SpecTypeError(f"must be a list that gives the parents of every position, got {show(given)}")
-    if not 2 <= len(given) <= _MAX_POSITIONS:
-        raise SpecError(f"must list 2 to {_MAX_POSITIONS} positions, got {len(given)}")
+    if not 3 <= len(given) <= _MAX_POSITIONS:
+        raise SpecError(f"must list 3 to {_MAX_POSITIONS} positions, got {len(given)}")
     return tuple(checked_at(partial(_parents, child=i), parents, i) for i, parents in enumerate(given))
 
 
@@ -88,12 +88,16 @@ class MarkovGraph(SymbolProcess):
     @classmethod
     def chain(cls, horizon: int, symbols: int, concentration: Number | str, order: int) -> Self:
         """Return Markov chains of an order ≥ 1: sequences of `horizon` symbols, the first `order` of them roots."""
-        length, order = integer_at_least("horizon", horizon, 2), integer_at_least("order", order, 1)
+        length, order = integer_at_least("horizon", horizon, 3), integer_at_least("order", order, 1)
+        if order >= length:
+            raise ValueError(
+                f"order: must be below the horizon {length}, or nothing has parents, got {order}"
+            )
         graph = tuple(tuple(range(i - order, i)) if i >= order else () for i in range(length))
         return cls(graph, symbols, concentration)
 
     @property
-    def horizon(self) -> int:
+    def positions(self) -> int:
         """The largest number of symbols in a sequence."""
         return len(self.parents)
 
@@ -108,8 +112,8 @@ class MarkovGraph(SymbolProcess):
         return self.rows * self.symbols
 
     def adjacency(self) -> np.ndarray:
-        """Return the graph, shape (horizon, horizon): entry (i, j) is 1 if j is a parent of i, else 0."""
-        matrix = np.zeros((self.horizon, self.horizon))
+        """Return the graph, shape (positions, positions): entry (i, j) is 1 if j is a parent of i, else 0."""
+        matrix = np.zeros((self.positions, self.positions))
         for child, parents in enumerate(self.parents):
             matrix[child, list(parents)] = 1.0
         return matrix
@@ -134,11 +138,10 @@ class MarkovGraph(SymbolProcess):
 
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences, shape (n, T) → (n,): what follows each row is an urn."""
-        rows = self._rows_of(sequences)
-        found = float(self.symbols) ** -np.sum(rows == 0, -1)
-        for row in range(1, 1 + self.rows):
-            found *= urn_probabilities(sequences, rows == row, self.symbols, float(self.concentration))
-        return found
+        roots = [not parents for parents in self.parents[: sequences.shape[1]]]
+        drawn, rows = np.delete(sequences, roots, 1), np.delete(self._rows_of(sequences), roots, 1)
+        found = urn_probabilities(drawn, rows, self.symbols, float(self.concentration))
+        return found / float(self.symbols) ** sum(roots)
 
     def probabilities_given(self, sequences: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences (n, T) given each of the tables (count, rows, S) → (count, n).
@@ -156,7 +159,7 @@ class MarkovGraph(SymbolProcess):
     def describe(self) -> str:
         """Return e.g. `MarkovGraph(positions=20, symbols=3, concentration=0.1)`."""
         values = f"symbols={self.symbols}, concentration={show_number(self.concentration)}"
-        return f"MarkovGraph(positions={self.horizon}, {values})"
+        return f"MarkovGraph(positions={self.positions}, {values})"
 
     def _counts(self) -> list[int]:
         """The numbers of parents that occur, but for 0."""
@@ -173,14 +176,14 @@ class MarkovGraph(SymbolProcess):
         Raises:
             ValueError: the graph has fewer positions than `horizon`.
         """
-        if horizon > self.horizon:
+        if horizon > self.positions:
             raise ValueError(
-                f"horizon: the graph lists {self.horizon} positions, got {horizon}; take fewer, or list more parents"
+                f"horizon: the graph lists {self.positions} positions, got {horizon}; take fewer, or list more parents"
             )
         counts, size = self._counts(), self.symbols
         begins = dict(zip(counts, np.cumsum([1, *(size**count for count in counts)]).tolist(), strict=False))
         most = max(counts, default=0)
-        places, weights = (np.zeros((self.horizon, most), int) for _ in range(2))
+        places, weights = (np.zeros((self.positions, most), int) for _ in range(2))
         for i, parents in enumerate(self.parents):
             places[i, : len(parents)] = parents
             weights[i, : len(parents)] = size ** np.arange(len(parents))[::-1]

@@ -142,10 +142,13 @@ class SymbolPool(Pool, SymbolProcess):
 
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray | None:
         """Return the probability of each of the sequences, shape (n, T) → (n,): the mean over the pool; None if unknown."""
-        if self.task_shape is None:
-            return None
-        chains, found = len(self.task_shape) == 2, np.zeros(len(sequences))
-        for task in np.asarray(self.table):
-            chances = task[sequences[:, :-1], sequences[:, 1:]] if chains else task[sequences]
-            found += chances.prod(1) / (self.symbols if chains else 1)
+        import jax
+
+        found = np.zeros(len(sequences))
+        for number in range(self.size):
+            task = jax.tree.map(lambda array, at=number: np.asarray(array[at : at + 1]), self.table)
+            given = self.process.probabilities_given(sequences, task)
+            if given is None:
+                return None
+            found += given[0]
         return found / self.size

@@ -67,6 +67,13 @@ class SymbolProcess(SequenceProcess):
         """
         return None
 
+    def probabilities_given(self, sequences: np.ndarray, tasks: Any) -> np.ndarray | None:
+        """Return the probability of each of the sequences (n, T) given each of the tasks → (count, n); None, by default.
+
+        With these the probabilities of a `SymbolPool` are known.
+        """
+        return None
+
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`."""
         horizon = integer_at_least("horizon", horizon, 1)
@@ -77,22 +84,22 @@ class SymbolProcess(SequenceProcess):
 
 
 def urn_probabilities(
-    draws: np.ndarray, active: np.ndarray, symbols: int, concentration: float
+    sequences: np.ndarray, urns: np.ndarray, symbols: int, concentration: float
 ) -> np.ndarray:
-    r"""Return the probability of draws from an urn with Dirichlet($\alpha, \dots, \alpha$) probabilities.
+    r"""Return the probability of sequences whose symbols come from urns with Dirichlet($\alpha, \dots, \alpha$) probabilities.
 
-    By Pólya's rule the next symbol is $s$ with probability $(c_s + \alpha)/(c + S \alpha)$ after $c$ draws, $c_s$ of them $s$.
+    By Pólya's rule the next symbol of an urn is $s$ with probability $(c_s + \alpha)/(c + S \alpha)$ after $c$ draws from it,
+    $c_s$ of them $s$.
 
     Args:
-        draws: symbols, shape (n, T).
-        active: which of them are draws from this urn, shape (n, T).
+        sequences: symbols, shape (n, T).
+        urns: the number of the urn of every symbol, shape (n, T).
         symbols: the number S.
         concentration: $\alpha$.
     """
-    counts, found = np.zeros((len(draws), symbols)), np.ones(len(draws))
-    rows = np.arange(len(draws))
-    for symbol, here in zip(draws.T, active.T, strict=True):
-        chance = (counts[rows, symbol] + concentration) / (counts.sum(1) + symbols * concentration)
-        found *= np.where(here, chance, 1.0)
-        counts[rows, symbol] += here
+    found = np.ones(len(sequences))
+    for t in range(sequences.shape[1]):
+        drawn = urns[:, :t] == urns[:, [t]]
+        same = drawn & (sequences[:, :t] == sequences[:, [t]])
+        found *= (same.sum(1) + concentration) / (drawn.sum(1) + symbols * concentration)
     return found

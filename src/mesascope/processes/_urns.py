@@ -50,6 +50,8 @@ class Urns(SymbolProcess):
 
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences, shape (n, T) → (n,): that of Pólya's urn."""
-        return urn_probabilities(
-            sequences, np.ones(sequences.shape, bool), self.symbols, float(self.concentration)
-        )
+        return urn_probabilities(sequences, np.zeros_like(sequences), self.symbols, float(self.concentration))
+
+    def probabilities_given(self, sequences: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """Return the probability of each of the sequences (n, T) given each of the urns (count, S) → (count, n)."""
+        return np.asarray(tasks[:, sequences].prod(-1))

@@ -235,8 +235,9 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
         for part in missing:
             with suppress(OSError, ValueError):
                 part.rmdir()
+        reason = "is a file" if isinstance(error, FileExistsError) else _reason(error)
         raise RecordError(
-            f"output folder {str(path)!r} cannot be written to: {'is a file' if folder.is_file() else _reason(error)}; "
+            f"output folder {str(path)!r} cannot be written to: {reason}; "
             + fix_for(error, "choose another folder")
         ) from error
     return folder

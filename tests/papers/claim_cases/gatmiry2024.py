@@ -66,15 +66,13 @@ def all_stay_at_zero(patch):
 
 
 def larger_test_inputs(patch):
-    """Fresh prompts have inputs of 1.2 times the variance."""
+    """Fresh prompts have inputs of twice the variance."""
     fitted_again(patch)
     right = _extra_loops.regression
 
     def wrong(settings):
         rows = right(settings).covariance
-        return LinearRegression(
-            len(rows), covariance=[[1.2 * c for c in row] for row in rows], prior="inverse"
-        )
+        return LinearRegression(len(rows), covariance=[[2 * c for c in row] for row in rows], prior="inverse")
 
     patch.setattr(_extra_loops, "regression", wrong)
 
@@ -143,7 +141,8 @@ def one_loop_more(patch):
     patch.setattr(_named, "looped_model", lambda a, u, loops: right(a, u, loops + 1))
 
 
-FITTED = {"sets": 3, "fresh": 2000, "starts": 6}
+# which of the many best layers is found, rotations of each other, differs by machine, and rare prompts make up means
+FITTED = {"sets": 8, "fresh": 2000, "starts": 6}
 ASKED = {
     "dim": 2,
     "examples": 10,
@@ -191,10 +190,7 @@ CASES = {
         stuck=all_but_one_stay_at_zero,
         traced=False,
     ),
-    # rare prompts make up means there, so that three sets refute nothing, but it is not met any more
-    "gatmiry2024/extra-loops": Case(
-        FITTED, larger_test_inputs, turned="undecided", stuck=all_but_one_stay_at_zero, traced=False
-    ),
+    "gatmiry2024/extra-loops": Case(FITTED, larger_test_inputs, stuck=all_but_one_stay_at_zero, traced=False),
     # steps a twentieth shorter still lower the loss after 18 loops; median errors that hardly fall; a mean of few prompts
     "gatmiry2024/extra-loops-turn": Case(
         FITTED,
