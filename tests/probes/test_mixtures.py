@@ -167,12 +167,12 @@ def test_intervals_of_weights_cover():
     known = fitters(PROCESS)
     fitter = MixtureFitter((known["ridge"], known["average"]))
     rng, inside, start = np.random.default_rng(0), 0, np.array([np.log(0.3), 0.5])
-    for seed in range(400):
+    for _ in range(400):
         noise = rng.normal(size=one.shape) * rng.gamma(
             1.0, size=(len(one), 1, 1)
         )  # tasks are disturbed unequally
         evidence = Evidence(problems, 0.6 * one + 0.4 * other + 0.3 * noise)
-        found = fitter.fit(evidence, (1, 1), start).weights(evidence, 0.95, seed).mean
+        found = fitter.fit(evidence, (1, 1), start).weights(evidence, 0.95).mean
         inside += found.low[0] <= 0.6 <= found.high[0]
     assert 0.95 - 0.033 <= inside / 400 <= 0.95 + 0.033
 
@@ -211,7 +211,7 @@ def test_learners_that_predict_the_same_have_no_weights_of_their_own():
     (ridge,) = answers_of([Ridge(0.3)], problems)
     fitter = MixtureFitter((known["ridge"], known["posterior-mean"]))
     evidence = Evidence(problems, ridge)
-    found = fitter.fit(evidence, (1, 1), np.array([np.log(0.3), np.log(0.3), 0.5])).weights(evidence, 0.95, 0)
+    found = fitter.fit(evidence, (1, 1), np.array([np.log(0.3), np.log(0.3), 0.5])).weights(evidence, 0.95)
     assert (found.rows.low == 0).all() and (found.rows.high == 1).all()
 
 

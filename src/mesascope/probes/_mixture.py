@@ -162,7 +162,7 @@ def _record(
     limits: Limits,
 ) -> MixtureRecord:
     mixture, judging = tried.mixture, halves.judging
-    weights = mixture.weights(fitted_part(halves.fitting), limits.level, limits.seed)
+    weights = mixture.weights(fitted_part(halves.fitting), limits.level)
     low, high = weights.rows.low, weights.rows.high
     apart = [_apart(one, other, judging) for one, other in combinations(tried.parts, 2)]
     kinds = [type(part).name for part in mixture.mixed.parts]

@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.special import stdtrit
 
 from mesascope.core import quick_jit
 from mesascope.learners import Learner
 
 from ._evidence import Evidence
 from ._fit import Fitter
-from ._intervals import Measured, resampled_means
+from ._intervals import Measured
 from ._least_squares import Data, End, Equations, minimize
 
 _GAIN = 1e-13  # relative gain of an iteration below which a fit stops
@@ -165,36 +166,31 @@ class FittedMixture(NamedTuple):
     @property
     def _rows(self) -> np.ndarray:
         free = self.end.point[sum(self.fitter.sizes) :].reshape(-1, len(self.fitter.parts) - 1)
-        return _with_last(free)
+        return np.concatenate([free, 1 - free.sum(-1, keepdims=True)], -1)
 
-    def weights(self, evidence: Evidence, level: float, seed: int) -> Weights:
+    def weights(self, evidence: Evidence, level: float) -> Weights:
         r"""Return the weights with intervals over the tasks that they were fitted to.
 
-        Tasks are resampled 1000 times, and the minimum moves by the mean of their `moves`. Ends are clipped to 0 … 1, and are
-        both of these for weights that the tasks do not determine.
+        They are Student's, with standard errors of the jackknife: of the mean of the `moves` of all tasks. (Of 784 weights of
+        noisy mixtures, 95 % intervals held 93.8 %, those of the bootstrap 92.5 %.) Ends are clipped to 0 … 1, and are both of
+        these for weights that the tasks do not determine.
         """
         rest, value = len(self.fitter.parts) - 1, self._rows
-        influence = self.fitter.influence(evidence, self.integers, self.end.point)[
-            :, sum(self.fitter.sizes) :
-        ]
-        told = np.isfinite(influence).all(0).reshape(-1, rest).all(1)  # rows that the tasks determine
-        known = np.where(np.isfinite(influence), influence, 0)
-        moves = resampled_means(known, seed) - known.mean(0)
-        drawn = _with_last(value[:, :-1] + moves.reshape(len(moves), -1, rest))
-        return Weights(
-            _interval(value, drawn, told[:, None], level),
-            _interval(value.mean(0), drawn.mean(1), told.all(), level),
-        )
+        influence = self.fitter.influence(evidence, self.integers, self.end.point)
+        free = influence[:, sum(self.fitter.sizes) :].reshape(len(influence), -1, rest)
+        with np.errstate(invalid="ignore"):  # of infinite ones
+            all_of_them = np.concatenate([free, -free.sum(-1, keepdims=True)], -1)
+            return Weights(
+                _interval(value, all_of_them, level), _interval(value.mean(0), all_of_them.mean(1), level)
+            )
 
 
-def _interval(value: np.ndarray, drawn: np.ndarray, told: Any, level: float) -> Measured:
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    ends = value, np.where(told, low, 0.0), np.where(told, high, 1.0)
-    return Measured(*(np.clip(one, 0, 1) for one in ends))
-
-
-def _with_last(free: np.ndarray) -> np.ndarray:
-    return np.concatenate([free, 1 - free.sum(-1, keepdims=True)], -1)
+def _interval(value: np.ndarray, moves: np.ndarray, level: float) -> Measured:
+    """Return numbers with intervals from the moves (tasks, …) of each; 0 … 1 where some are infinite."""
+    tasks = len(moves)
+    half = stdtrit(tasks - 1, (1 + level) / 2) * moves.std(0, ddof=1) / np.sqrt(tasks)
+    half = np.where(np.isfinite(half), half, 1.0)
+    return Measured(*(np.clip(one, 0, 1) for one in (value, value - half, value + half)))
 
 
 @quick_jit
