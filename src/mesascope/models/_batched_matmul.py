@@ -47,7 +47,18 @@ def _as_vectors(left: Array, right: Array) -> Array:
     total = left[:, 0, None] * right[None, 0]
     for k in range(1, length):
         total = total + left[:, k, None] * right[None, k]
-    return jax.lax.optimization_barrier(total)
+    is_vector = length > 1 and 1 in (left.shape[0], right.shape[1])
+    return _once(total) if is_vector else jax.lax.optimization_barrier(total)
+
+
+def _once(total: Array) -> Array:
+    """Return the same numbers, which XLA does not compute again for every entry of what they are used for.
+
+    It fuses sums and products into their users, and forgets barriers before it does: an outer product v (M k)* would compute
+    M k for each of its columns. A gather is never fused in this way.
+    """
+    rows = jnp.arange(len(total))
+    return total.at[rows].get(mode="promise_in_bounds", unique_indices=True, indices_are_sorted=True)
 
 
 def _transpose_left(cotangent: Any, left: Any, right: Array) -> Any:

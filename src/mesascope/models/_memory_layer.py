@@ -215,7 +215,13 @@ def _after_all(rule: MemoryRule, empty: Any, tokens: MemoryToken) -> Any:
 
 
 def _scan_in_blocks(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any) -> tuple[Any, Any]:
-    """Return `jax.lax.scan(step, start, xs)`, which stores only the memories between blocks for the gradient."""
+    """Return `jax.lax.scan(step, start, xs)`, which stores few memories for the gradient: those at the beginnings of blocks.
+
+    Those inside a block are computed again, and stored while its gradient is; what else a step computes is not stored.
+    """
+    step = jax.checkpoint(
+        step, prevent_cse=False
+    )  # a scan does not share computations of different steps anyway
     length = len(jax.tree.leaves(xs)[0])
     blocks = length // _BLOCK
     if blocks < 2:

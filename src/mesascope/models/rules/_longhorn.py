@@ -68,7 +68,7 @@ class DiagonalLonghorn(Longhorn):
     def write(self, memory: Array, token: MemoryToken) -> Array:
         """Return (1 − Δ ⊗ |k|²) ⊙ M + (Δ ⊙ v) k*."""
         step, squares = _step(token), jnp.abs(token.key) ** 2
-        return (1 - step[:, None] * squares[None]) * memory + outer(step * token.value, token.key)
+        return (1 - outer(step, squares)) * memory + outer(step * token.value, token.key)
 
 
 def _step(token: MemoryToken) -> Array:

@@ -210,4 +210,4 @@ def applied(matrices: Array, vectors: Array) -> Array:
 
 def outer(values: Array, keys: Array) -> Array:
     """Return v k* for every member of the batch: (m, batch) and (w, batch) → (m, w, batch)."""
-    return values[:, None] * keys.conj()[None]
+    return batched_matmul(values[:, None], keys.conj()[None])
