@@ -160,6 +160,11 @@ def test_constructed_and_trained_networks_are_their_learners(monkeypatch):
         (Answer(verdict="identified", learners=("posterior-mean",)), ONE, "right"),  # the same function
         (Answer(verdict="identified", learners=("lasso",)), ONE, "wrong"),
         (Answer(verdict="mixture", learners=("ridge", "average")), ONE, "wrong"),
+        (
+            Answer(verdict="mixture", learners=("ridge", "posterior-mean")),
+            ONE,
+            "wrong",
+        ),  # one function is no mixture
         (Answer(verdict="ambiguous", learners=("lasso", "ridge")), ONE, "open"),
         (Answer(verdict="ambiguous", learners=("lasso", "average")), ONE, "missed"),
         (Answer(verdict="none"), ONE, "missed"),

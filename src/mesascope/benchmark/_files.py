@@ -33,6 +33,12 @@ KEY = "key.json"
 PURPOSE = "benchmark"  # of the lock of its folder
 
 Verdict = Literal["identified", "mixture", "ambiguous", "none"]
+_NAMED: dict[Verdict, tuple[range, str]] = {
+    "identified": (range(1, 2), "one learner"),
+    "mixture": (range(2, 4), "two or three different learners"),
+    "ambiguous": (range(1, 1000), "different learners"),
+    "none": (range(1), "no learner"),
+}
 """What a method says of a model: one learner, one mixture, several that it cannot tell apart, or none."""
 
 
@@ -137,6 +143,13 @@ class Answer(BaseModel, frozen=True, extra="forbid"):
     hyperparameters: dict[str, PlainMapping] = {}
     weights: dict[str, tuple[float, float, float]] = {}
     seconds: float = 0.0
+
+    @model_validator(mode="after")
+    def _names_as_many_as_it_says(self) -> Self:
+        numbers, wanted = _NAMED[self.verdict]
+        if len(set(self.learners)) < len(self.learners) or len(self.learners) not in numbers:
+            raise ValueError(f"the verdict {self.verdict!r} needs {wanted}, got {show(list(self.learners))}")
+        return self
 
 
 class Answers(BaseModel, frozen=True, extra="forbid"):

@@ -42,7 +42,8 @@ class Judgement(NamedTuple):
     def further(self, best: int, level: float) -> np.ndarray:
         """Return which candidates are, with confidence, more than `DISTANCE_RATIO` times as far from the model as the best.
 
-        The distances are compared on the same tasks, and the level holds for all comparisons together.
+        The distances are compared on the same tasks, and the level holds for all comparisons together, as far as 1000 resamples
+        tell: where they are many and the level is high, all resamples have to agree.
         """
         gap = self.resampled + _ROUNDING - DISTANCE_RATIO * (self.resampled[:, [best]] + _ROUNDING)
         share = (1 - level) / max(self.resampled.shape[1] - 1, 1)

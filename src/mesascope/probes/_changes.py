@@ -22,9 +22,9 @@ def changes(
     twice as far from the model (`Judgement.further`). The time of the change from a to b is where $\log d_a - \log d_b$ becomes
     positive for the last time before, after the change before it, interpolated between two checkpoints over
     $\log(1 + \text{step})$. What happens between checkpoints is not known: the interval reaches from the last checkpoint before
-    the change to the first after it, for resampled tasks, the same at every checkpoint. Of several changes from a to b in a
-    resample the closest to the measured one counts. Where b is nearer from the start, the first checkpoint is one of them;
-    where it never is, the last one counts.
+    the change to the first after it, for resampled tasks, the same at every checkpoint, and the same rule. A resample in which
+    b is not yet nearer at the checkpoint that shows the change counts with the next time when it is, or with the end; one in
+    which b is nearer all the time from the change before counts with that checkpoint.
 
     Args:
         names: of the strategies.
@@ -40,9 +40,8 @@ def changes(
         after = int(np.argmin(measured[place]))
         if after == before or not judged[place].further(after, level)[before]:
             continue
-        lead = measured[:, before] - measured[:, after]
-        at = _last_crossing(lead[begin : place + 1], times[begin : place + 1])
-        moved = _closest(drawn[:, :, before] - drawn[:, :, after], times, at)
+        leads = [one[..., before] - one[..., after] for one in (measured[:, None], drawn)]
+        (at,), moved = (_crossing(lead, times, begin, place) for lead in leads)
         low = min(np.quantile(moved, (1 - level) / 2, method="lower"), at)
         high = max(np.quantile(moved, (1 + level) / 2, method="higher"), at)
         yield Change(
@@ -65,16 +64,13 @@ def _crossings(lead: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(crosses, times[:-1, None] + share * np.diff(times)[:, None], np.nan)
 
 
-def _last_crossing(lead: np.ndarray, times: np.ndarray) -> float:
-    """Return when a lead becomes positive for the last time; the first time where it is positive from the start."""
-    found = _crossings(lead[:, None], times)[:, 0]
-    return float(([times[0]] + [one for one in found if not np.isnan(one)])[-1])
+def _crossing(lead: np.ndarray, times: np.ndarray, begin: int, place: int) -> np.ndarray:
+    """Return when each column of a lead became positive before a place, for the last time after `begin`: (n, r) → (r,).
 
-
-def _closest(lead: np.ndarray, times: np.ndarray, at: float) -> np.ndarray:
-    """Return when each column of a lead becomes positive, closest to a time: shape (n, r) → (r,); the last time if never."""
-    start = np.where(lead[:1] > 0, times[0], np.nan)
-    crossings = np.concatenate([start, _crossings(lead, times)])
-    far = np.where(np.isnan(crossings), np.inf, np.abs(crossings - at))
-    found = np.take_along_axis(crossings, far.argmin(0)[None], 0)[0]
-    return np.where(np.isnan(found), times[-1], found)
+    That is `begin` where it was positive all the time, the first time after the place where it is not positive there, and the
+    last time where it never becomes so.
+    """
+    crossings = _crossings(lead, times)
+    before = np.fmax.reduce(crossings[begin:place], axis=0, initial=times[begin])
+    after = np.fmin.reduce(crossings[place:], axis=0, initial=times[-1])
+    return np.asarray(np.where(lead[place] > 0, before, after))

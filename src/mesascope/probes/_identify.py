@@ -35,13 +35,13 @@ def identify(
     The hyperparameters of every learner are fitted to the model's predictions $f$ on one half of the tasks; on the other
     half its predictions $g$ are at the relative distance $E\|f - g\|^2 / E\|f\|^2$ from them, with a bootstrap interval.
     Tasks whose $\|f\|^2$ is more than ten times the median count as ten medians, and no $\|f - g\|^2$ counts more than four
-    times as much; otherwise rare tasks on which an algorithm diverges would dominate the fit and the distance.
+    times the largest $\|f\|^2$; otherwise rare tasks on which an algorithm diverges would dominate the fit and the distance.
 
     - A learner is distinguished from the nearest one if it is, with confidence, more than twice as far from the model.
     - Learners that are not distinguished are equivalent if, with the fitted hyperparameters, they predict the same in some
       forty settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
-      tokens, and inputs independent of the process; symbols of which some or all are replaced at random; new tasks, where
-      the process has a pool of them. The result is the
+      tokens, and inputs independent of the process; new tasks, where the process has a pool of them. Of symbols there are
+      three or four: some or all are replaced at random, or new tasks. The result is the
       simplest of equivalent learners. A learner that memorizes a pool is not equivalent to one without it: if they agree, the
       pool is too large to tell.
     - A preconditioner is excluded in favour of one step of descent if it is a multiple of the identity to 1 %, or not

@@ -17,7 +17,7 @@ from ._fit import Fitted, Fitter
 from ._identification import plain_hyperparameters
 from ._metrics import squared
 from ._mixture_fit import FittedMixture
-from ._mixture_search import by_length, fitted_part, mixtures
+from ._mixture_search import by_length, mixtures
 from ._weights import ENDS
 
 
@@ -83,7 +83,8 @@ def explaining_mixtures(
         for found in (constant, varying):
             tried = [_tried(one, judging) for one in found if one is not None and _has_parts(one)]
             if near := list(_near(tried, judging, limits)):
-                all_farther = _are_farther(rivals, near[0][0], judging, limits)
+                nearest = min(near, key=lambda one: one[1])[0]
+                all_farther = _are_farther(rivals, nearest, judging, limits)
                 return tuple(_record(*one, halves, limits) for one in near) if all_farther else ()
     return ()
 
@@ -162,7 +163,7 @@ def _record(
     limits: Limits,
 ) -> MixtureRecord:
     mixture, judging = tried.mixture, halves.judging
-    weights = mixture.weights(fitted_part(halves.fitting), limits.level)
+    weights = mixture.weights(halves.fitting, limits.level)
     low, high = weights.rows.low, weights.rows.high
     apart = [_apart(one, other, judging) for one, other in combinations(tried.parts, 2)]
     kinds = [type(part).name for part in mixture.mixed.parts]

@@ -19,7 +19,7 @@ from ._metrics import squared
 from ._mixture_fit import FittedMixture, MixtureFitter
 
 _TRIAL_TASKS = 48  # on which the grid is compared
-_TASKS = 400  # of the fit
+_TASKS = 400  # on which integers and special cases are chosen
 _INTEGERS = (1, 2, 3, 4, 6, 8, 12)
 _MAX_SIZE = 1e2  # of mean squared predictions, relative to the model's; larger ones diverge
 _EXTENDED = 12  # pairs that are extended to triples
@@ -60,7 +60,7 @@ def mixtures(
     Args:
         fitters: of all kinds that may take part.
         fitted: the best single learner of each kind, which is one point of its grid.
-        evidence: the tasks to fit to, of which some hundreds are used.
+        evidence: the tasks to fit to.
         size: 2 or 3.
         tolerance: the distance up to which a mixture explains the predictions.
     """
@@ -72,13 +72,8 @@ def mixtures(
     guesses = _pairs(atoms, target)
     if size == 3:
         guesses = _triples(atoms, target, guesses[:_EXTENDED])
-    data, chosen = fitted_part(evidence), _chosen(fitters, atoms, guesses, tolerance)
-    return list(in_parallel(lambda guess: _refined(fitters, atoms, guess, data), chosen))
-
-
-def fitted_part(evidence: Evidence) -> Evidence:
-    """Return the tasks that mixtures are fitted to."""
-    return evidence.part(0, min(_TASKS, evidence.problems.tasks))
+    chosen = _chosen(fitters, atoms, guesses, tolerance)
+    return list(in_parallel(lambda guess: _refined(fitters, atoms, guess, evidence), chosen))
 
 
 def _chosen(
@@ -100,15 +95,14 @@ def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> F
     After numbers of examples where all its learners predict the same, to the tolerance, weights mean nothing: they are those
     of the next number. None if this leaves fewer than two. Integers are those of the given mixture.
     """
-    data = fitted_part(evidence)
-    told = _lengths_that_tell(mixture, data, tolerance)
+    told = _lengths_that_tell(mixture, evidence, tolerance)
     if len(told) < 2:
         return None
-    rows = np.searchsorted(told, np.arange(len(data.problems.weights))).clip(0, len(told) - 1)
+    rows = np.searchsorted(told, np.arange(len(evidence.problems.weights))).clip(0, len(told) - 1)
     fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)), tuple(map(int, told)))
     scalars = sum(fitter.sizes)
     start = np.concatenate([mixture.end.point[:scalars], np.tile(mixture.end.point[scalars:], len(told))])
-    return fitter.fit(data, mixture.integers, start)
+    return fitter.fit(evidence, mixture.integers, start)
 
 
 def _lengths_that_tell(mixture: FittedMixture, data: Evidence, tolerance: float) -> np.ndarray:
@@ -204,8 +198,9 @@ def _extended(atoms: _Atoms, target: np.ndarray, i: int, j: int, more: np.ndarra
         yield _Guess((i, j, k), (float(free[0]), float(1 - free.sum()), float(free[1])), cost)
 
 
-def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evidence) -> FittedMixture:
+def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, evidence: Evidence) -> FittedMixture:
     """Return the fit that starts from a guess, with the best integers near its own, and its simplest special case."""
+    data = evidence.part(0, min(_TASKS, evidence.problems.tasks))
     fitter = MixtureFitter(tuple(fitters[atoms.kind[i]] for i in guess.atoms))
     points = [atoms.points[i] for i in guess.atoms]
     # a weight of 0 has no derivative by the learner's hyperparameters
@@ -216,7 +211,8 @@ def _refined(fitters: Sequence[Fitter], atoms: _Atoms, guess: _Guess, data: Evid
         found = better
     while simpler := _with_special_case(fitters, found, data):
         found = simpler
-    return found
+    more = evidence.problems.tasks > _TASKS
+    return found.fitter.fit(evidence, found.integers, found.end.point) if more else found
 
 
 def _with_other_integers(found: FittedMixture, data: Evidence) -> FittedMixture | None:

@@ -57,7 +57,8 @@ def chosen_strategies(
 
     Args:
         found: the identification of every checkpoint.
-        seen: the predictions of every checkpoint on the tasks that learners are judged by.
+        seen: the predictions of every checkpoint on the tasks that learners are judged by; distances and weights of the
+            strategies are measured on the same ones.
         tolerance: the largest distance at which a learner explains.
     """
     candidates = _candidates(found)

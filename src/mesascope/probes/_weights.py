@@ -57,18 +57,19 @@ class Products(NamedTuple):
 def products(answers: Sequence[np.ndarray], evidence: Evidence) -> Products:
     """Return the inner products of predictions, each of shape (batch, N + 1, m), of every task; with the weights of the task.
 
-    Tasks on which a prediction is not finite, or so large that its square is not, do not count.
+    On a task on which a prediction is not finite, or so large that its square is not, it counts as orthogonal to all others and
+    to the model, and of the largest size.
     """
-    found = np.stack([evidence.answers, *answers])
-    usable = np.isfinite(found.astype(complex)).all((0, 2, 3)) & (np.abs(found).max((0, 2, 3)) < MAX_SIZE)
-    found = np.where(usable[:, None, None], found, 0)
+    model, found = evidence.answers, np.stack(answers)
+    usable = np.isfinite(found.astype(complex)).all((2, 3)) & (np.abs(found).max((2, 3)) < MAX_SIZE)
+    others = np.where(usable[:, :, None, None], found, 0)
     weights = evidence.weights
 
     def mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.sum(weights * inner(one, other), -1)
 
-    model, others = found[0], found[1:]
     cross = np.stack([np.stack([mean(one, other) for other in others], -1) for one in others], -1)
+    np.einsum("tkk->tk", cross)[~usable.T] = MAX_SIZE**2
     with_model = np.stack([mean(one, model) for one in others], -1)
     return Products(cross, with_model, mean(model, model))
 

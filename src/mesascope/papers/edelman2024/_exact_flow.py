@@ -232,8 +232,8 @@ CLAIMS = (
         title="The plateau nearest to unigrams in the exact flow is a saddle",
         evidence="exact",
         origin="ours",
-        statement="""From small weights, the exact gradient flow of a two-layer attention-only transformer is nearest to
-            unigrams at a plateau beside a saddle: there attention is uniform, and only keys and queries lead down.""",
+        statement="""From two small starts, the exact gradient flow of a small two-layer attention-only transformer is nearest
+            to unigrams at a plateau beside a saddle: there attention is uniform, and only keys and queries lead down.""",
         source="edelman2024, abstract: the plateau at unigrams; the saddle is derived here",
         settings=presets(_Saddle(), width=16, time=200.0),
         check=_saddle,

@@ -189,8 +189,8 @@ CLAIMS = (
         title="Unigram strategies come before bigram strategies",
         evidence="measured, another model",
         origin="authors' code",
-        statement="""A transformer trained on chains of a pool is, on new chains, first nearest to a strategy by unigrams and
-            at the end to one by bigrams.""",
+        statement="""A transformer trained on chains of a pool that is not the smallest is, on new chains, after 32 steps
+            nearest to a strategy by unigrams and at the end to one by bigrams.""",
         source=f"{_FIGURE}, panels b and c and the cube; there the smallest pool is an exception that ends with unigrams",
         settings=presets(_Unigrams(), **FULL),
         check=_unigrams,

@@ -15,7 +15,7 @@ HEADLINES = (
     Headline(
         "Strategies trade loss against complexity.",
         ("loss-gap", "constant-complexity"),
-        "Here a complexity that ignores the number of tasks fits as well.",
+        "Here a complexity that ignores the number of tasks fits at least as well.",
     ),
     Headline(
         "The time until memorizing grows faster than the number of tasks.",

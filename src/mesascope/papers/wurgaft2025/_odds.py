@@ -276,7 +276,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/constant-complexity",
-        title="A complexity that ignores the pool's size fits as well",
+        title="A complexity that ignores the pool's size fits at least as well",
         evidence="measured, another model",
         origin="ours",
         statement="""With the bits of the largest pool for memorizing on all pools, the odds fit the weights with an error at
