@@ -20,12 +20,14 @@ PIECES = (1, 2, 4, 8, 16)
 LABELS = {
     "linear": ("3-layer linear attention, d = 5, N = 20, batch 1000", "literal", 4),
     "transformer": ("4-layer softmax transformer, width 64, T = 50, batch 64", "softmax", 1.5),
+    "prompts": ("3-layer softmax transformer, width 64, 11 points, batch 64", "compiled", 1.5),
 }
 NAMES = {
     "literal": "literal formula",
     "gram": "Gram matrix first",
     "softmax": "explicit softmax",
     "fused": "scaled_dot_product_attention",
+    "compiled": "compiled",
 }
 
 
@@ -38,7 +40,11 @@ NAMES = {
 def test_steps_beside_pytorch(benchmark, bar, run_python, kind, cores):
     """One training step, fresh data included; both programs in one process, in turns, with as many threads."""
     model, against, faster = LABELS[kind]
-    bar(what=f"training step, {model}, {cores} core{'s' * (cores > 1)}, against eager PyTorch", faster=faster)
+    kind_of = "compiled" if against == "compiled" else "eager"
+    bar(
+        what=f"training step, {model}, {cores} core{'s' * (cores > 1)}, against {kind_of} PyTorch",
+        faster=faster,
+    )
     finished = []
     program = os.path.join(FOLDER, "versus_torch.py")
     benchmark.pedantic(lambda: finished.append(run_python(program, kind, cores)), rounds=1)

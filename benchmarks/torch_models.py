@@ -73,7 +73,7 @@ def our_transformer():
 class Block(nn.Module):
     """Pre-norm attention and MLP, each with a residual connection."""
 
-    def __init__(self, attention, mlp, fused, device):
+    def __init__(self, attention, mlp, tokens, fused, device):
         super().__init__()
         heads, _, width = attention.w_k.shape
         self.heads, self.fused = heads, fused
@@ -85,7 +85,7 @@ class Block(nn.Module):
         self.out.weight.data = tensor(np.moveaxis(np.asarray(attention.w_p), 0, 1).reshape(width, -1), device)
         for layer, weight, bias in zip((self.up, self.down), mlp.weights, mlp.biases, strict=True):
             layer.weight.data, layer.bias.data = tensor(weight, device), tensor(bias, device)
-        later = torch.ones(HORIZON - 1, HORIZON - 1, dtype=torch.bool, device=device)
+        later = torch.ones(tokens, tokens, dtype=torch.bool, device=device)
         self.later = torch.triu(later, 1)
 
     def forward(self, z):
@@ -115,9 +115,9 @@ class Transformer(nn.Module):
         self.embedding = nn.Parameter(tensor(projected.weights, device))
         self.positions = nn.Parameter(tensor(positions.table, device))
         pairs = [[residual.layer.layer for residual in block.layers] for block in model.network.layers]
-        self.blocks = nn.Sequential(*(Block(*pair, self.fused, device) for pair in pairs))
-        self.norm, self.readout = nn.LayerNorm(projected.width), nn.Linear(projected.width, DIM)
-        dense = model.readout.dense
+        tokens, dense = len(self.positions), model.readout.dense
+        self.blocks = nn.Sequential(*(Block(*pair, tokens, self.fused, device) for pair in pairs))
+        self.norm, self.readout = nn.LayerNorm(projected.width), nn.Linear(projected.width, len(dense.bias))
         self.readout.weight.data, self.readout.bias.data = (
             tensor(dense.weights, device),
             tensor(dense.bias, device),
@@ -130,9 +130,11 @@ class Transformer(nn.Module):
         angles = 2 * math.pi * (turns * torch.arange(HORIZON, device=self.device)[:, None] % 1.0)
         return torch.view_as_real(planes * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
+    def answers(self, tokens):
+        return self.readout(self.norm(self.blocks(tokens @ self.embedding.T + self.positions)))
+
     def loss(self, tokens):
-        z = tokens[:, :-1] @ self.embedding.T + self.positions
-        predicted = self.readout(self.norm(self.blocks(z)[:, 1:]))
+        predicted = self.answers(tokens[:, :-1])[:, 1:]
         return ((predicted - tokens[:, 2:]) ** 2).sum((-1, -2)).mean() / 2
 
 
@@ -142,7 +144,43 @@ class FusedTransformer(Transformer):
     fused = True
 
 
+def our_prompts():
+    """A small GPT-2-like transformer on regression: 3 layers, width 64, 2 heads, 11 points, d = 5, batch 64."""
+    model = ms.prompt_transformer(dim=5, width=64, layers=3, heads=2, examples=10, key=jax.random.key(0))
+    return model, ms.LinearRegression(dim=5), ms.FewShot.every(10), 64
+
+
+class Prompts(Transformer):
+    """The transformer on tokens (x_1, 0), (0, y_1), …, (x_11, 0), which predicts at every x."""
+
+    def data(self, batch):
+        x = torch.randn(batch, 11, 5, device=self.device)
+        return x, (x @ torch.randn(batch, 5, 1, device=self.device))[..., 0]
+
+    def loss(self, prompts):
+        x, y = prompts
+        tokens = x.new_zeros(len(x), 22, 6)
+        tokens[:, ::2, :5], tokens[:, 1::2, 5] = x, y
+        predicted = self.answers(tokens[:, :-1])[:, ::2, 0]
+        return ((predicted - y) ** 2).sum(-1).mean() / 2
+
+
+class FusedPrompts(Prompts):
+    """The same with scaled_dot_product_attention."""
+
+    fused = True
+
+
+class CompiledPrompts(Prompts):
+    """The first by `torch.compile`."""
+
+    def __init__(self, model, device):
+        super().__init__(model, device)
+        self.loss = torch.compile(self.loss)
+
+
 KINDS = {
     "linear": (our_linear, {"literal": Linear, "gram": LinearByGram}),
     "transformer": (our_transformer, {"softmax": Transformer, "fused": FusedTransformer}),
+    "prompts": (our_prompts, {"softmax": Prompts, "fused": FusedPrompts, "compiled": CompiledPrompts}),
 }

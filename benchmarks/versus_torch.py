@@ -56,7 +56,7 @@ def main():
 
 def count_of(kind):
     """Steps in one turn: long enough for the clock, short enough for many turns."""
-    return 50 if kind == "linear" else 4
+    return {"linear": 50, "transformer": 4, "prompts": 20}[kind]
 
 
 def steps_of(process, task, batch):
