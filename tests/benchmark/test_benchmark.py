@@ -210,7 +210,9 @@ def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few, entries)
         update={"hyperparameters": {"ridge": {"penalty": 1.1 * penalty}}}
     )
     mixed = next(name for name, entry in entries(benchmark_of_few, group="mixture").items() if entry.noise)
-    weights = {one: (value, value + 0.01, value + 0.1) for one, (value, *_) in answers[mixed].weights.items()}
+    weights = {
+        one: (value + 0.02, value + 0.01, value + 0.1) for one, (value, *_) in answers[mixed].weights.items()
+    }
     answers[mixed] = answers[mixed].model_copy(update={"weights": weights})
     found = score(benchmark_of_few, Answers(method="rough", benchmark=benchmark_of_few.id, answers=answers))
     assert found.largest_error == pytest.approx(0.1)
@@ -276,6 +278,37 @@ def test_answers_that_are_written_are_kept(benchmark_of_few, tmp_path):
     assert len(done.answers) == len(benchmark_of_few.names) == len(asked) - 1
     with pytest.raises(ValueError, match="not of 'yours'"):
         benchmark_of_few.answer(failing, "yours", out)
+
+
+@pytest.mark.parametrize("given", [None, "ridge", {"verdict": "none"}])
+def test_what_is_no_answer_is_refused_and_answers_before_it_are_kept(benchmark_of_few, tmp_path, given):
+    out, asked = tmp_path / "answers.json", []
+
+    def method(model, setting):
+        asked.append(setting)
+        return Answer(verdict="none") if len(asked) < 3 else given
+
+    with pytest.raises(TypeError, match="model 0002: the method must return an Answer, got"):
+        benchmark_of_few.answer(method, "mine", out)
+    assert len(read_json(out, Answers).answers) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"verdict": "identified", "learners": ("ridge", "average")}, "'identified' needs one learner, got"),
+        ({"verdict": "mixture", "learners": ("ridge",)}, "'mixture' needs two or three different learners"),
+        ({"verdict": "mixture", "learners": ("ridge", "ridge")}, "'mixture' needs two or three different learners"),
+        ({"verdict": "none", "learners": ("ridge",)}, "'none' needs no learner"),
+        ({"verdict": "none", "seconds": float("nan")}, "finite"),
+        ({"verdict": "none", "seconds": -1.0}, "greater than or equal to 0"),
+        ({"verdict": "none", "weights": {"ridge": (float("nan"),) * 3}}, "finite"),
+        ({"verdict": "none", "weights": {"ridge": (0.5, 0.9, 0.1)}}, "the weight 0.5 of ridge is not in its interval"),
+    ],
+)  # fmt: skip
+def test_answers_that_contradict_themselves_are_refused(values, said):
+    with pytest.raises(ValueError, match=said):
+        Answer(**values)
 
 
 def test_scores_are_printed_and_given_as_json(folder, tmp_path, capsys):

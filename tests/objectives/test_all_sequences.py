@@ -95,6 +95,26 @@ class Alternating(ms.processes.SymbolProcess):
         return (np.diff(sequences) != 0).all(1) / 2
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda right: np.log(right + 1e-9), "must be ≥ 0 and have the sum 1, got .* return probabilities, not logarithms"),
+        (lambda right: 2 * right, "the sum 2; return probabilities"),
+        (lambda right: right * np.nan, "the sum nan"),
+        (lambda right: right[:-1], r"one number for each of the 16 sequences, got shape \(15,\)"),
+        (lambda right: right.astype(complex), "of complex128"),
+    ],
+)  # fmt: skip
+def test_what_are_no_probabilities_is_refused(change, said):
+    @component
+    class Wrong(Alternating):
+        def probabilities_of(self, sequences):
+            return change(super().probabilities_of(sequences))
+
+    with pytest.raises(ValueError, match=f"Enumeration: .*probabilities_of of Wrong .*{said}"):
+        ms.Enumeration().objective(Wrong(), ms.NextToken(4))
+
+
 @pytest.mark.parametrize("process", [ms.Urns(3, concentration=0.7), Alternating()], ids=["urns", "zeros"])
 def test_it_is_the_sum_of_the_losses_of_all_sequences_with_the_weights_of_the_task(process):
     task = ms.NextToken(4, weights=(2.0, 0.5))

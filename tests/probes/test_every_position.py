@@ -37,6 +37,27 @@ def bigrams(input_ids):
     return found
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.float16])
+def test_logits_of_narrow_types_do_not_overflow(symbols, kind):
+    extremes = np.iinfo(kind) if np.issubdtype(kind, np.integer) else SimpleNamespace(min=-6e4, max=6e4)
+
+    def model(input_ids):
+        return np.where(np.eye(3)[input_ids] > 0, extremes.max, extremes.min).astype(kind)
+
+    found = answers(TokenLogits(model), symbols)
+    expected = np.eye(3)[np.asarray(symbols.sample)[:, : found.shape[1]]]
+    for n in symbols.lengths:
+        np.testing.assert_allclose(found[:, n], expected[:, n], atol=1e-100)
+
+
+@pytest.mark.parametrize("found", [np.array("a"), np.array(None), np.array(1j)])
+def test_what_is_no_logit_is_refused(symbols, found):
+    with pytest.raises(
+        TypeError, match=r"model: forward\(input_ids\) must give real logits at every position, shape"
+    ):
+        answers(TokenLogits(lambda input_ids: np.broadcast_to(found, (*input_ids.shape, 3))), symbols)
+
+
 def one_peeks(input_ids):
     """Bigrams, but at one position the logits are those at the next."""
     found = bigrams(input_ids)

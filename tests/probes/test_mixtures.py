@@ -104,7 +104,7 @@ def test_without_parts_the_reasons_say_that_none_was_tried():
 @pytest.mark.slow
 def test_what_no_mixture_explains_has_none():
     answer = asked(lambda x, y: np.sin(9 * x.sum((1, 2))), parts=2, learners=["average", "ridge"])
-    assert answer.verdict == "none" and "no mixture of up to 2 different learners" in answer.reasons[-1]
+    assert answer.verdict == "none" and "of mixtures of up to 2 different learners none" in answer.reasons[-1]
 
 
 @pytest.mark.slow
@@ -122,6 +122,23 @@ def test_three_learners_are_found():
     assert answer.verdict == "mixture" and len(answer.mixtures[0].parts) == 3
     found = {part.learner: part.weight for part in answer.mixtures[0].parts}
     assert found == pytest.approx({"least-squares": 0.5, "average": 0.3, "gradient-descent": 0.2}, abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("parts", "weight"),
+    [
+        ([GradientDescent(0.3, 1), Ridge(0.3)], lambda n: 1 / (n + 1)),
+        ([GradientDescent(0.3, 1), Ridge(0.3)], lambda n: 0.9 if n < 4 else 0.1),
+        ([LeastSquares(), Ridge(5.0)], lambda n: 0.9 if n < 4 else 0.1),
+    ],
+)
+def test_weights_that_change_with_the_number_of_examples_are_found_where_constant_ones_are_far(parts, weight):
+    names = [type(part).name for part in parts]
+    model = planted(parts, lambda n: (weight(n), 1 - weight(n)))
+    answer = asked(model, parts=2, learners=names, tolerance=1e-3)
+    (found,) = answer.mixtures
+    assert found.distance < 1e-6 and {part.learner for part in found.parts} == set(names)
 
 
 @pytest.mark.slow

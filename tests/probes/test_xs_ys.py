@@ -126,6 +126,19 @@ def test_labels_are_tried_with_values_that_they_have(prompts):
     assert np.isfinite(answers(shares, problems)).all()
 
 
+@pytest.mark.parametrize(
+    "gain",
+    [
+        lambda count: np.random.default_rng(0).random(count) < 0.9,
+        lambda count: 1 + 1e-2 * (np.arange(count) % 2),
+        lambda count: 1 + 1e-3 * np.arange(count),
+    ],
+)
+def test_a_model_whose_answers_depend_on_the_place_in_the_batch_is_refused(prompts, gain):
+    with pytest.raises(ValueError, match="or its own place in it"):
+        answers(lambda xs, ys: ridge(xs, ys) * gain(len(xs))[:, None], prompts)
+
+
 def test_a_model_that_draws_is_refused_for_that(prompts):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="switch off dropout"):

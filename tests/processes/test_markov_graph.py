@@ -107,6 +107,7 @@ def test_exact_losses_of_models_on_graphs():
     ("values", "kind", "said"),
     [
         ({"parents": [[], [1], []]}, ValueError, r"parents\[1\]\[0\] must be an earlier position, 0 to 0, got 1"),
+        ({"parents": [[0], [], []]}, ValueError, r"parents\[0\] must be empty, since nothing is before position 0"),
         ({"parents": [[], [-1], []]}, ValueError, r"0 to 0, got -1"),
         ({"parents": [[], [0], [0, 0]]}, ValueError, r"parents\[2\] must be different positions"),
         ({"parents": [[], 0, []]}, TypeError, r"parents\[1\] must be a list of earlier positions, empty for a root"),
@@ -127,5 +128,9 @@ def test_longer_sequences_and_too_much_memory_are_refused():
         MarkovGraph(GRAPH, 2).sample(named_key(0), 6, 1)
     with pytest.raises(ValueError, match="symbols"):
         MarkovGraph.chain(5, 1000, 1, 2).sample(named_key(0), 5, 1000)
+    with pytest.raises(ValueError, match="the graph lists 5 positions, got 6"):
+        MarkovGraph(GRAPH, 2).probabilities_of(np.zeros((1, 6), int))
+    with pytest.raises(ValueError, match="horizon: must be at most 4096, got 1000000000"):
+        MarkovGraph.chain(10**9, 2, 1, 2)
     with pytest.raises(ValueError, match="order: must be below the horizon 4, or nothing has parents, got 4"):
         MarkovGraph.chain(4, 2, 1, 4)

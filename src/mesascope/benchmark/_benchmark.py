@@ -10,7 +10,7 @@ import numpy as np
 from mesascope.core import Clock, Progress, forget_programs, require_x64
 from mesascope.probes import Predictor
 from mesascope.records import folder_lock, provenance
-from mesascope.specs import error_path
+from mesascope.specs import error_path, show
 
 from ._cases import predictor
 from ._data import USUAL, Setting
@@ -124,7 +124,10 @@ class Benchmark:
             if progress is not None:
                 progress(clock.read(len(found), len(self.names), unit="models"))
             forget_programs()
-            found[name] = method(self.model(name), self.setting(name))
+            answer = method(self.model(name), self.setting(name))
+            if not isinstance(answer, Answer):
+                raise TypeError(f"model {name}: the method must return an Answer, got {show(answer)}")
+            found[name] = answer
             done = done.model_copy(update={"answers": found})
             write_json(out, done)
         return done

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
 
 from mesascope.records import (
     PlainMapping,
@@ -141,8 +141,15 @@ class Answer(BaseModel, frozen=True, extra="forbid"):
     verdict: Verdict
     learners: tuple[str, ...] = ()
     hyperparameters: dict[str, PlainMapping] = {}
-    weights: dict[str, tuple[float, float, float]] = {}
-    seconds: float = 0.0
+    weights: dict[str, tuple[FiniteFloat, FiniteFloat, FiniteFloat]] = {}
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+    @model_validator(mode="after")
+    def _has_intervals(self) -> Self:
+        for learner, (weight, low, high) in self.weights.items():
+            if not low <= weight <= high:
+                raise ValueError(f"the weight {weight} of {learner} is not in its interval [{low}, {high}]")
+        return self
 
     @model_validator(mode="after")
     def _names_as_many_as_it_says(self) -> Self:

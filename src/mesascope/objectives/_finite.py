@@ -20,6 +20,7 @@ from ._sample_losses import check_model_reads, sample_losses
 
 _BATCH = 64  # samples in memory at the same time: more were not faster
 MAX_SEQUENCES = 2**20
+_SUM_TOLERANCE = 1e-9  # of the probabilities of all sequences
 _TRIED = 32  # contexts on which a model of one's own is tried
 
 
@@ -131,17 +132,34 @@ def objective_on_all_sequences(process: SymbolProcess, task: NextToken) -> Finit
             f"Enumeration: {symbols} symbols have {symbols}^{horizon} sequences of horizon {horizon}, more than 2^20; use "
             "MonteCarlo, or a smaller horizon"
         )
-    probabilities = process.probabilities_of(_all_sequences(symbols, horizon))
-    if probabilities is None:
-        raise TypeError(
-            f"Enumeration: {type(process).__name__} does not tell the probability of a sequence; define probabilities_of, or "
-            "use MonteCarlo ('monte-carlo' in a SPEC)"
-        )
-    chances = _chances(probabilities / probabilities.sum(), symbols, horizon)
+    chances = _chances(_probabilities(process, _all_sequences(symbols, horizon)), symbols, horizon)
     with jax.ensure_compile_time_eval():
         weighted = np.asarray(task.weights_array())[:, None] * chances
         batches = _in_batches(_all_sequences(symbols, horizon - 1), weighted)
     return AllContextsObjective(process, task, *batches)
+
+
+def _probabilities(process: SymbolProcess, sequences: np.ndarray) -> np.ndarray:
+    """Return the probabilities of all sequences, shape (n,), with the sum 1 to the last digit."""
+    name, given = type(process).__name__, process.probabilities_of(sequences)
+    if given is None:
+        raise TypeError(
+            f"Enumeration: {name} does not tell the probability of a sequence; define probabilities_of, or "
+            "use MonteCarlo ('monte-carlo' in a SPEC)"
+        )
+    found = np.asarray(given)
+    if found.shape != (len(sequences),) or found.dtype.kind not in "fiu":
+        raise ValueError(
+            f"Enumeration: probabilities_of of {name} must return one number for each of the {len(sequences)} sequences, got "
+            f"shape {found.shape} of {found.dtype}"
+        )
+    total = float(found.sum())
+    if not (found.min() >= 0 and abs(total - 1) <= _SUM_TOLERANCE):
+        raise ValueError(
+            f"Enumeration: what probabilities_of of {name} returns for all sequences must be ≥ 0 and have the sum 1, got "
+            f"{float(found.min()):.3g} as the smallest and the sum {total:.12g}; return probabilities, not logarithms"
+        )
+    return found / total
 
 
 def _all_sequences(symbols: int, length: int) -> np.ndarray:

@@ -195,15 +195,19 @@ def _check_probabilities(found: np.ndarray) -> None:
 
 
 def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.ndarray) -> None:
-    """Refuse predictions that change by more than rounding if they are computed again, in a smaller batch."""
-    few = _few(problems)
+    """Refuse predictions that change by more than rounding if they are computed again, in a smaller batch.
+
+    They are those of the last tasks, moved by an odd number of places.
+    """
+    start = max(0, problems.tasks - _REPEATED)
+    few = problems.part(start + (start % 2 == 0 and start > 0), problems.tasks)
     again = _predict(function, few, n)
     # nothing shows whether single probabilities come from logits of half precision
     unknown = isinstance(function, TokenLogits) and again.dtype == np.float32
-    if _differ(again, found[: few.tasks, n], _OF_LOGITS if unknown else _rounding(again)):
+    if _differ(again, found[problems.tasks - few.tasks :, n], _OF_LOGITS if unknown else _rounding(again)):
         raise ValueError(
-            "model: answers the same contexts differently when asked again; switch off dropout and sampling, fix its seed, "
-            "and let no context see the others of its batch, and no position those after it"
+            "model: answers the same contexts differently when asked again; switch off dropout and sampling, "
+            "and let no context see the others of its batch or its own place in it, and no position those after it"
         )
 
 
@@ -211,7 +215,7 @@ def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
     """Return a number of examples after which predictions change with what comes later, and not by themselves; None if none.
 
     After every number of examples all later entries are replaced by others of the same values, in batches of contexts that
-    together are no larger than the problems.
+    together are no larger than the problems. Predictions that change with their place in the batch are not told from these.
     """
     few = problems.part(0, min(_CHANGED, problems.tasks))
     arrays = context_arrays(few, int(few.lengths[-1]))
@@ -232,11 +236,14 @@ def _sees_later(function: EveryPosition, problems: Problems) -> int | None:
         )
         assert changed is not None
         changed = changed.reshape(-1, *once.shape)
-        for n, other in zip(few.lengths[some], changed, strict=True):
+        for place, (n, other) in enumerate(zip(few.lengths[some], changed, strict=True)):
             before, same, after = once[:, n], again[:, n], other[:, n]
             rounding = _rounding(before)
             if not _differ(same, before, rounding) and _differ(after, before, rounding):
-                return int(n)
+                unchanged = predict(*(np.concatenate([one] * len(changed)) for one in arrays))
+                assert unchanged is not None
+                moved = unchanged.reshape(-1, *once.shape)[place][:, n]
+                return None if _differ(moved, before, rounding) else int(n)
     return None
 
 

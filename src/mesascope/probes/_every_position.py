@@ -103,6 +103,11 @@ class TokenLogits(EveryPosition):
                 'as_callable(model, embed=…, readout=…), or set interface="context" if it reads vectors'
             )
         logits = self.function(tokens)
+        if logits.dtype.kind not in "fiu" or (logits.ndim == 3 and logits.shape[-1] == 0):
+            raise TypeError(
+                f"model: forward(input_ids) must give real logits at every position, shape {(*tokens.shape, 'S')}, gave "
+                f"{logits.dtype} of shape {logits.shape}"
+            )
         if logits.shape[:-1] != tokens.shape:
             raise ValueError(
                 f"model: forward(input_ids) must give logits at every position, shape {(*tokens.shape, 'S')}, gave "
@@ -112,8 +117,12 @@ class TokenLogits(EveryPosition):
             raise ValueError(
                 "model: forward(input_ids) gave probabilities; return their logarithms, the logits"
             )
-        odds = np.exp(logits - logits.max(-1, keepdims=True))
-        probabilities: np.ndarray = odds / odds.sum(-1, keepdims=True)
+        precision = logits.dtype if logits.dtype.kind == "f" else np.dtype(float)
+        wide = logits.astype(
+            np.promote_types(precision, np.float32)
+        )  # differences of the largest halves overflow
+        odds = np.exp(wide - wide.max(-1, keepdims=True))
+        probabilities: np.ndarray = (odds / odds.sum(-1, keepdims=True)).astype(precision)
         return probabilities
 
 

@@ -60,8 +60,8 @@ def described_mixture(mixture: MixtureRecord) -> str:
 
 
 def share(distance: float) -> str:
-    """Return a relative distance in percent, or as a power of ten if it is small."""
-    if distance < 1e-4:
+    """Return a relative distance in percent, or as a power of ten if it is small or large."""
+    if not 1e-4 <= distance < 1e3:
         return f"{distance:.1e}"
     return f"{100 * distance:.2g} %" if distance < 0.99 else f"{100 * distance:.0f} %"
 

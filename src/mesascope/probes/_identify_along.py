@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -128,8 +128,10 @@ def _checkpoints(models: Models, steps: Sequence[int] | None) -> tuple[list[int]
     Raises:
         TypeError, ValueError: there are none, or fewer than two.
     """
+    if steps is not None and not isinstance(steps, Iterable):
+        raise TypeError(f"steps: must be a list of numbers of steps, got {show(steps)}")
     numbers = None if steps is None else [integer_at_least("steps", step, 0) for step in steps]
-    if isinstance(models, str | PathLike):
+    if isinstance(models, str | bytes | PathLike):
         raise TypeError(
             f"models: {show(str(models))} is a path; read the checkpoints of a run by ms.Checkpoints({show(str(models))})"
         )

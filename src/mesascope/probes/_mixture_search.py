@@ -90,10 +90,11 @@ def _chosen(
 
 
 def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> FittedMixture | None:
-    """Return the same kinds with weights that depend on the number of examples, fitted from the given mixture.
+    """Return the same kinds with weights that depend on the number of examples: the best of two fits.
 
-    After numbers of examples where all its learners predict the same, to the tolerance, weights mean nothing: they are those
-    of the next number. None if this leaves fewer than two. Integers are those of the given mixture.
+    One starts from the given mixture; the other, of two learners, from the best pair on a grid with a weight for each number of
+    examples. After numbers of examples where all learners of the mixture predict the same, to the tolerance, weights mean
+    nothing: they are those of the next number. None if this leaves fewer than two.
     """
     told = _lengths_that_tell(mixture, evidence, tolerance)
     if len(told) < 2:
@@ -102,7 +103,42 @@ def by_length(mixture: FittedMixture, evidence: Evidence, tolerance: float) -> F
     fitter = MixtureFitter(mixture.fitter.parts, tuple(map(int, rows)), tuple(map(int, told)))
     scalars = sum(fitter.sizes)
     start = np.concatenate([mixture.end.point[:scalars], np.tile(mixture.end.point[scalars:], len(told))])
-    return fitter.fit(evidence, mixture.integers, start)
+    starts = [(mixture.integers, start)]
+    if len(fitter.parts) == 2:
+        starts.append(
+            _pair_by_length(fitter.parts, evidence.part(0, min(_TRIAL_TASKS, evidence.problems.tasks)), told)
+        )
+    return min((fitter.fit(evidence, *one) for one in starts), key=lambda found: found.end.cost)
+
+
+def _pair_by_length(
+    parts: Sequence[Fitter], trial: Evidence, told: np.ndarray
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return integers and coordinates of the best pair on two grids, with a weight after each number of examples."""
+    grids = [_grid_of(part, None, trial) for part in parts]
+    roots = np.sqrt(trial.weights)[:, told, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        one, other = (
+            np.moveaxis(answers[:, :, told] * roots, 2, 0).reshape(len(told), len(answers), -1)
+            for *_, answers in grids
+        )
+        target = np.moveaxis(trial.answers[:, told] * roots, 1, 0).reshape(len(told), 1, -1)
+        # ‖w g + (1 − w) h − f‖² with a = g − f and b = h − f: squares and products of these, for each number of examples
+        first, second = one - target, other - target
+        squares = [np.sum(np.abs(part) ** 2, -1) for part in (first, second)]
+        cross = (first @ np.swapaxes(second, 1, 2).conj()).real
+        apart = squares[0][:, :, None] + squares[1][:, None] - 2 * cross
+        share = np.clip((squares[1][:, None] - cross) / np.where(apart > 0, apart, np.inf), 0, 1)
+        costs = squares[1][:, None] - 2 * share * (squares[1][:, None] - cross) + share**2 * apart
+        total = costs.sum(0)
+    place = np.unravel_index(np.where(np.isfinite(total), total, np.inf).argmin(), total.shape)
+    integers, points = zip(
+        *((one[0][k], one[1][k]) for one, k in zip(grids, place, strict=True)), strict=True
+    )
+    weights = share[:, place[0], place[1]].clip(
+        0.05, 0.95
+    )  # a weight of 0 has no derivative by the learner's hyperparameters
+    return tuple(map(int, integers)), np.concatenate([*points, weights])
 
 
 def _lengths_that_tell(mixture: FittedMixture, data: Evidence, tolerance: float) -> np.ndarray:
@@ -120,24 +156,30 @@ def _atoms(fitters: Sequence[Fitter], fitted: Sequence[Fitted], trial: Evidence)
     kind = np.concatenate([np.full(len(answers), k) for k, (_, _, answers) in enumerate(parts)])
     integers = np.concatenate([one for one, _, _ in parts])
     points = [point for _, some, _ in parts for point in some]
-    answers = np.concatenate([one for _, _, one in parts])
+    answers = np.concatenate([_weighted(trial, one) for _, _, one in parts])
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = np.sum(answers**2, -1)
     usable = np.flatnonzero(np.isfinite(sizes) & (sizes < _MAX_SIZE))
     return _Atoms(kind[usable], integers[usable], [points[i] for i in usable], answers[usable])
 
 
-def _grid_of(fitter: Fitter, fitted: Fitted, trial: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return integers, coordinates and weighted predictions of one kind: a grid, and where its single fit ended."""
+def _grid_of(
+    fitter: Fitter, fitted: Fitted | None, trial: Evidence
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return integers, coordinates and predictions of one kind: a grid, and where its single fit ended, if it is given."""
     how, features = fitter.fitting, fitter.features(trial)
-    assert fitted.coordinates is not None
-    points = np.concatenate([fitter.grid(trial.problems), fitted.coordinates[None]])
-    tried = {k for k in _INTEGERS if k <= how.largest} if how.integer else set()
-    integers = sorted(tried | {fitted.integer})
+    points, tried = (
+        fitter.grid(trial.problems),
+        {k for k in _INTEGERS if k <= how.largest} if how.integer else set(),
+    )
+    if fitted is not None:
+        assert fitted.coordinates is not None
+        points, tried = np.concatenate([points, fitted.coordinates[None]]), tried | {fitted.integer}
+    integers = sorted(tried or {1})
     answers = [np.asarray(_answers(fitter, jnp.asarray(k), jnp.asarray(points), features)) for k in integers]
     shape = (len(points), *trial.answers.shape)
-    weighted = [_weighted(trial, np.broadcast_to(one, shape)) for one in answers]
-    return np.repeat(integers, len(points)), np.tile(points, (len(integers), 1)), np.concatenate(weighted)
+    found = np.concatenate([np.broadcast_to(one, shape) for one in answers])
+    return np.repeat(integers, len(points)), np.tile(points, (len(integers), 1)), found
 
 
 @quick_jit

@@ -55,8 +55,8 @@ class Question:
         Raises:
             ValueError: too few tasks for the level, an unknown learner, a tolerance that is not in (0, 1).
         """
+        level, tolerance = float(finite_number("level", level)), _checked_tolerance(tolerance)
         tasks = _checked_tasks(tasks, level)
-        _check_tolerance(tolerance)
         names = _checked_names(learners, process)
         return cls(
             process, task, tasks, seed, tolerance, level, _checked_parts(parts, names, process), tuple(names)
@@ -81,11 +81,13 @@ class Question:
         return Asked(*data, self.tasks, self.seed, self.tolerance, self.level)
 
 
-def _check_tolerance(tolerance: float) -> None:
-    if not 0 < finite_number("tolerance", tolerance) < 1:
+def _checked_tolerance(tolerance: float) -> float:
+    found = float(finite_number("tolerance", tolerance))
+    if not 0 < found < 1:
         raise ValueError(
             f"tolerance must lie strictly between 0 and 1, got {show(tolerance)}; write e.g. tolerance=0.01"
         )
+    return found
 
 
 def _checked_tasks(tasks: int, level: float) -> int:

@@ -64,7 +64,9 @@ def mixtures_in_words(found: Sequence[MixtureRecord], most: int, kinds: int) -> 
             ("no mixture was tried: parts=3 tries those of two and of three learners",) if kinds > 1 else ()
         )
     if not found:
-        return (f"no mixture of up to {most} different learners is within the tolerance either",)
+        return (
+            f"of mixtures of up to {most} different learners none that was fitted is within the tolerance either",
+        )
     lines = []
     for one in found:
         low, high = one.interval

@@ -158,10 +158,12 @@ def weigh(
 def _flattest(found: Products) -> float:
     r"""Return the least $\|\sum_k \delta_k g_k\|^2/\|f\|^2$ of changes with $\|\delta\|^2 = 2$ and $\sum_k \delta_k = 0$.
 
-    This is the size of the change that moves all weight from one of two predictions to the other.
+    This is the size of the change that moves all weight from one of two predictions to the other. Predictions that diverge are
+    left out: they have no weight.
     """
-    count = len(found.with_model)
-    if count == 1:
+    finite = np.flatnonzero(np.diag(found.cross) < MAX_SIZE)
+    found, count = found.chosen(finite.tolist()), len(finite)
+    if count < 2:
         return np.inf
     tangent = np.linalg.qr(np.eye(count) - 1 / count)[0][:, : count - 1]
     return float(ratio(2 * np.linalg.eigvalsh(tangent.T @ found.cross @ tangent)[0], found.model))

@@ -48,6 +48,8 @@ def _parents(value: Any, child: int) -> tuple[int, ...]:
         raise SpecTypeError(f"must be a list of earlier positions, empty for a root, got {show(given)}")
     parents = tuple(checked_at(integer, parent, k) for k, parent in enumerate(given))
     for k, parent in enumerate(parents):
+        if child == 0:
+            raise SpecError("must be empty, since nothing is before position 0")
         if not 0 <= parent < child:
             raise SpecError(f"must be an earlier position, 0 to {child - 1}, got {parent}", k)
     if len(set(parents)) < len(parents):
@@ -89,6 +91,8 @@ class MarkovGraph(SymbolProcess):
     def chain(cls, horizon: int, symbols: int, concentration: Number | str, order: int) -> Self:
         """Return Markov chains of an order ≥ 1: sequences of `horizon` symbols, the first `order` of them roots."""
         length, order = integer_at_least("horizon", horizon, 3), integer_at_least("order", order, 1)
+        if length > _MAX_POSITIONS:
+            raise ValueError(f"horizon: must be at most {_MAX_POSITIONS}, got {length}")
         if order >= length:
             raise ValueError(
                 f"order: must be below the horizon {length}, or nothing has parents, got {order}"
@@ -138,8 +142,11 @@ class MarkovGraph(SymbolProcess):
 
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences, shape (n, T) → (n,): what follows each row is an urn."""
-        roots = [not parents for parents in self.parents[: sequences.shape[1]]]
-        drawn, rows = np.delete(sequences, roots, 1), np.delete(self._rows_of(sequences), roots, 1)
+        rows, roots = (
+            self._rows_of(sequences),
+            [not parents for parents in self.parents[: sequences.shape[1]]],
+        )
+        drawn, rows = np.delete(sequences, roots, 1), np.delete(rows, roots, 1)
         found = urn_probabilities(drawn, rows, self.symbols, float(self.concentration))
         return found / float(self.symbols) ** sum(roots)
 

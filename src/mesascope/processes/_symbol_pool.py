@@ -19,6 +19,8 @@ from ._symbol_process import SymbolProcess
 if TYPE_CHECKING:
     from jaxtyping import Array, Int, PRNGKeyArray
 
+_TOGETHER = 2**22  # symbols of sequences, for each of some tasks, whose probabilities are computed at once
+
 
 def _probabilities(value: Any) -> Samples | None:
     """Return arrays, and lists of rows or of matrices, as samples."""
@@ -144,11 +146,11 @@ class SymbolPool(Pool, SymbolProcess):
         """Return the probability of each of the sequences, shape (n, T) → (n,): the mean over the pool; None if unknown."""
         import jax
 
-        found = np.zeros(len(sequences))
-        for number in range(self.size):
-            task = jax.tree.map(lambda array, at=number: np.asarray(array[at : at + 1]), self.table)
-            given = self.process.probabilities_given(sequences, task)
+        found, together = np.zeros(len(sequences)), max(1, _TOGETHER // max(1, sequences.size))
+        for start in range(0, self.size, together):
+            tasks = jax.tree.map(lambda array, at=start: np.asarray(array[at : at + together]), self.table)
+            given = self.process.probabilities_given(sequences, tasks)
             if given is None:
                 return None
-            found += given[0]
+            found += given.sum(0)
         return found / self.size
