@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
@@ -33,13 +34,14 @@ KEY = "key.json"
 PURPOSE = "benchmark"  # of the lock of its folder
 
 Verdict = Literal["identified", "mixture", "ambiguous", "none"]
+"""What a method says of a model: one learner, one mixture, several that it cannot tell apart, or none."""
 _NAMED: dict[Verdict, tuple[range, str]] = {
     "identified": (range(1, 2), "one learner"),
     "mixture": (range(2, 4), "two or three different learners"),
-    "ambiguous": (range(1, 1000), "different learners"),
+    "ambiguous": (range(1, sys.maxsize), "one or more different learners"),
     "none": (range(1), "no learner"),
 }
-"""What a method says of a model: one learner, one mixture, several that it cannot tell apart, or none."""
+"""How many learners an answer of each verdict names, and the words for it."""
 
 
 class DataFile(BaseModel, frozen=True, extra="forbid"):

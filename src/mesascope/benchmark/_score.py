@@ -133,8 +133,7 @@ def mark(answer: Answer, truth: Truth) -> Mark:
     """Return the mark of one answer."""
     named, right = {SAME.get(one, one) for one in answer.learners}, set(truth.learners)
     if answer.verdict in ("identified", "mixture"):
-        is_one = len(answer.learners) == 1
-        return "right" if right and named == right and is_one == (len(right) == 1) else "wrong"
+        return "right" if right and named == right and len(answer.learners) == len(right) else "wrong"
     if answer.verdict == "none":
         return "missed" if right else "right"
     return "open" if right and right <= named else "missed"

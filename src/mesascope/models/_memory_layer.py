@@ -219,9 +219,7 @@ def _scan_in_blocks(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs:
 
     Those inside a block are computed again, and stored while its gradient is; what else a step computes is not stored.
     """
-    step = jax.checkpoint(
-        step, prevent_cse=False
-    )  # a scan does not share computations of different steps anyway
+    step = jax.checkpoint(step, prevent_cse=False)  # one step of a scan shares nothing with another
     length = len(jax.tree.leaves(xs)[0])
     blocks = length // _BLOCK
     if blocks < 2:

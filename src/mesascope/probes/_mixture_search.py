@@ -168,10 +168,8 @@ def _grid_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return integers, coordinates and predictions of one kind: a grid, and where its single fit ended, if it is given."""
     how, features = fitter.fitting, fitter.features(trial)
-    points, tried = (
-        fitter.grid(trial.problems),
-        {k for k in _INTEGERS if k <= how.largest} if how.integer else set(),
-    )
+    points = fitter.grid(trial.problems)
+    tried = {k for k in _INTEGERS if k <= how.largest} if how.integer else set()
     if fitted is not None:
         assert fitted.coordinates is not None
         points, tried = np.concatenate([points, fitted.coordinates[None]]), tried | {fitted.integer}

@@ -47,9 +47,9 @@ def _parents(value: Any, child: int) -> tuple[int, ...]:
     if not isinstance(given, list | tuple):
         raise SpecTypeError(f"must be a list of earlier positions, empty for a root, got {show(given)}")
     parents = tuple(checked_at(integer, parent, k) for k, parent in enumerate(given))
+    if child == 0 and parents:
+        raise SpecError("must be empty, since nothing is before position 0")
     for k, parent in enumerate(parents):
-        if child == 0:
-            raise SpecError("must be empty, since nothing is before position 0")
         if not 0 <= parent < child:
             raise SpecError(f"must be an earlier position, 0 to {child - 1}, got {parent}", k)
     if len(set(parents)) < len(parents):
@@ -142,10 +142,8 @@ class MarkovGraph(SymbolProcess):
 
     def probabilities_of(self, sequences: np.ndarray) -> np.ndarray:
         """Return the probability of each of the sequences, shape (n, T) → (n,): what follows each row is an urn."""
-        rows, roots = (
-            self._rows_of(sequences),
-            [not parents for parents in self.parents[: sequences.shape[1]]],
-        )
+        rows = self._rows_of(sequences)
+        roots = [not parents for parents in self.parents[: sequences.shape[1]]]
         drawn, rows = np.delete(sequences, roots, 1), np.delete(rows, roots, 1)
         found = urn_probabilities(drawn, rows, self.symbols, float(self.concentration))
         return found / float(self.symbols) ** sum(roots)
