@@ -51,6 +51,8 @@ def test_steps_beside_pytorch(benchmark, bar, run_python, kind, cores):
     assert finished[-1].status == 0, f"run it to see why: {program} {kind} {cores}"
     found = json.loads(finished[-1].output)
     ratios = {name: smaller_ratio(found, name) for name in found["medians"] if name != "mesascope"}
+    if against not in ratios:
+        pytest.skip("torch.compile needs a C++ compiler")
     info = benchmark.extra_info
     info.update(found)
     info["seconds"], info["faster"] = found["medians"]["mesascope"], ratios[against]

@@ -36,8 +36,12 @@ def main():
     ours, baseline = KINDS[KIND]
     model, process, task, batch = ours()
     theirs = {name: make(model, DEVICE) for name, make in baseline.items()}
-    for program in theirs.values():
-        check_equal(model, process, task, program)
+    for name in list(theirs):
+        try:
+            check_equal(model, process, task, theirs[name])
+        except RuntimeError as error:  # torch.compile needs a C++ compiler
+            print(f"without {name}: {error}", file=sys.stderr)
+            del theirs[name]
     functions = {"mesascope": our_steps(model, process, task, batch, count_of(KIND))}
     for name, program in theirs.items():
         functions[name] = their_steps(program, batch, count_of(KIND))

@@ -144,6 +144,10 @@ def _by_batch(contexts):
     return contexts[:, -1] * contexts.mean()
 
 
+async def _later(contexts):
+    return contexts[:, -1]
+
+
 def _wrong_from_one(contexts):
     return np.where(np.arange(len(contexts)) == 3, np.nan, 1.0)[:, None] * contexts[:, -1]
 
@@ -164,11 +168,19 @@ def _wrong_from_one(contexts):
         (_wrong_from_one, ValueError, "infinite or nan for 0.5 % of the tasks"),
         (lambda c: 1j * c[:, -1], TypeError, "complex predictions"),
         (lambda c: np.full(c[:, -1].shape, "a"), TypeError, "must answer with numbers"),
+        (lambda c: np.ma.masked_less(c[:, -1], 0), TypeError, "answers with a masked array"),
+        (_later, TypeError, "is an async function"),
     ],
 )
 def test_models_that_are_not_functions_of_contexts_are_refused(model, kind, said, sequences):
     with pytest.raises(kind, match=said):
         answers(model, sequences)
+
+
+def test_bfloat16_is_read_in_single_precision(sequences):
+    found = answers(lambda c: np.asarray(c[:, -1]).astype(jnp.bfloat16), sequences)
+    n = int(sequences.lengths[-1])
+    assert np.array_equal(found[:, n], np.asarray(sequences.sample[:, n]).astype(jnp.bfloat16).astype(float))
 
 
 def test_a_readout_needs_an_embedding():

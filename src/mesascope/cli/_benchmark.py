@@ -1,7 +1,7 @@
 """`mesascope benchmark write|answer|score`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mesascope.benchmark import Score
 
 _MAX_NAME = 200  # letters of a method in a table
+_Group = Literal["planted", "construction", "trained", "mixture", "decoy"]
 Folder = Annotated[Positional[str], arg(metavar="DIR")]
 
 
@@ -37,17 +38,17 @@ class Write:
     """Seed of models and data."""
     draws: int = 1
     """How often each learner with hyperparameters, and each mixture, is drawn."""
-    groups: tuple[Literal["planted", "construction", "trained", "mixture", "decoy"], ...] = ()
-    """Which models; by default all."""
+    groups: tuple[_Group, ...] = get_args(_Group)
+    """Which models."""
 
     def run(self) -> int:
         """Write; return the exit status."""
         compute_in_64_bits()
-        from mesascope.benchmark import GROUPS, write_benchmark
+        from mesascope.benchmark import write_benchmark
 
         with stopped_by_interrupts(), progress_bar(progress()) as show:
             manifest = write_benchmark(
-                self.folder, seed=self.seed, draws=self.draws, groups=self.groups or GROUPS, progress=show
+                self.folder, seed=self.seed, draws=self.draws, groups=self.groups, progress=show
             )
         print(f"{len(manifest.models)} models in {self.folder}")
         return DONE

@@ -126,7 +126,18 @@ def _of_library(function: Callable[..., Any], model: Any, *others: Any) -> Predi
 
 def _of_arrays(function: Callable[..., Any]) -> Predictor:
     """The function with arrays of its own, which it may change, and which `torch.from_numpy` takes without a warning."""
-    return lambda *arrays: np.asarray(function(*map(np.array, arrays)))
+    return lambda *arrays: _array_of(function(*map(np.array, arrays)))
+
+
+def _array_of(found: Any) -> np.ndarray:
+    """What a function returned, as an array; formats that NumPy cannot compute with, such as bfloat16, in single precision."""
+    if inspect.iscoroutine(found):
+        found.close()
+        raise TypeError("model: is an async function; give one that returns its predictions")
+    if isinstance(found, np.ma.MaskedArray) and np.ma.is_masked(found):
+        raise TypeError("model: answers with a masked array; return a number for every prediction")
+    array = np.asarray(found)
+    return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.names is None else array
 
 
 def _interface_of(model: Any) -> Interface:

@@ -7,6 +7,7 @@ from typing import Any
 
 from mesascope.core import Progress, require_x64, shows_progress
 from mesascope.objectives import Task
+from mesascope.specs import show
 
 from ._adapter import Interface, as_callable
 from ._identification import Identification
@@ -86,6 +87,8 @@ def identify(
             learner; a tolerance that is not in (0, 1); JAX in 32-bit mode.
     """
     require_x64("identify")
+    if not isinstance(search, bool):
+        raise TypeError(f"search: must be True or False, got {show(search)}")
     question = Question.checked(process, task, tasks, seed, tolerance, level, parts, learners)
     if interface is not None:
         model = as_callable(model, interface=interface)
