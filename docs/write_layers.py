@@ -50,6 +50,7 @@ RULES: dict[str, dict[str, Any]] = {name: {"kind": name} for name in known_kinds
 }
 FEATURES = {"normalized-linear-attention": "elu"}  # its sum of weights is > 0 for positive features only
 STARTS = {"rate": 0.1, "decay": 0.9, "momentum": 0.3, "forgetting": 0.05, "penalty": 1.0}
+ENDS = (1e-4, 1 - 1e-4)  # between which gates are searched
 SEARCHED, JUDGED = 4000, 100_000  # prompts on which gates are searched, and on which errors are measured
 TRAINING = {
     "steps": 3000,
@@ -143,8 +144,8 @@ def to_line(name: str, value: float) -> float:
 
 
 def to_field(name: str, number: float) -> float:
-    """The inverse of `to_line`, at least 10⁻⁴ from 0 and from 1, with six digits."""
-    value = np.exp(number) if name == "penalty" else np.clip(1 / (1 + np.exp(-number)), 1e-4, 1 - 1e-4)
+    """The inverse of `to_line`, a gate between the ends of the search, with six digits."""
+    value = np.exp(number) if name == "penalty" else np.clip(1 / (1 + np.exp(-number)), *ENDS)
     return float(f"{value:.6g}")
 
 
@@ -258,7 +259,13 @@ def told(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """The part of an identification that is kept."""
     ranking = sorted(outcome["ranking"], key=lambda one: float(one["distance"]))
     distances = {one["learner"]: float(f"{one['distance']:.4g}") for one in ranking}
-    return {"verdict": outcome["verdict"], "headline": outcome["headline"], "distances": distances}
+    same = [reason for reason in outcome["reasons"] if reason.startswith("as fitted, ")]
+    return {
+        "verdict": outcome["verdict"],
+        "headline": outcome["headline"],
+        "distances": distances,
+        "same": same,
+    }
 
 
 # The page
@@ -282,15 +289,26 @@ def table(layers: Mapping[str, LayerRecord]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for rule, one in layers.items():
-        gates = ", ".join(f"{name} {value:.3g}" for name, value in {**one.gates, "gain": one.gain}.items())
+        gates = ", ".join(shown(name, value) for name, value in {**one.gates, "gain": one.gain}.items())
         reached = sum(end <= _SAME * one.starts[0] for end in one.starts)
         gates += "" if reached == len(one.starts) else f" ({reached} of {len(one.starts)} searches)"
         exactly = "" if one.exact is None else f"{one.exact:.4f}"
         lines.append(
-            f"| `{rule}` | {gates} | {with_interval(one.given)} | {exactly} | {one.given.headline} | "
-            f"{with_interval(one.trained)} | {one.trained.headline} |"
+            f"| `{rule}` | {gates} | {with_interval(one.given)} | {exactly} | {verdict(one.given)} | "
+            f"{with_interval(one.trained)} | {verdict(one.trained)} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def shown(name: str, value: float) -> str:
+    """A gate or a gain in three digits, or where these are 1 in all; gates at an end of the search say so."""
+    digits = f"{value:.3g}" if f"{value:.3g}" != "1" else f"{value:.6g}"
+    return f"{name} {digits}{' (end)' if name not in ('gain', 'penalty') and value in ENDS else ''}"
+
+
+def verdict(one: JudgedLayer) -> str:
+    """The headline, and which learners are the same function."""
+    return "; ".join((one.headline, *one.same))
 
 
 def with_interval(one: JudgedLayer) -> str:

@@ -35,7 +35,7 @@ from mesascope.models import (
     PromptModel,
     StackedPrompt,
     Titans,
-    TTTLinear,
+    memory_solver,
     prompt_memory_solver,
 )
 from mesascope.processes import DiagonalUnitary, Gaussian, LinearRegression, OrthogonalAR
@@ -86,7 +86,6 @@ SIZES = MemorySizes(2 * DIM, heads=1, key=DIM, value=DIM)
 HALF, MOST, FEW = (Gate.constant(SIZES, value) for value in (0.5, 0.9, 0.1))
 HALVES = Gate.constant(SIZES, 0.5, size=DIM)
 NO_PENALTY = np.zeros((1, DIM))  # its logarithm: the penalty is 1
-START = np.zeros((1, DIM, DIM)), np.zeros((1, DIM))
 
 
 @pytest.mark.parametrize(
@@ -123,18 +122,27 @@ def test_unit_keys_of_delta_net_are_normalized_for_every_offset():
     close(predictions(learner, *prompt_examples(unit, y))[:, -1, 0], model(x, y[:, :-1]))
 
 
-@pytest.mark.slow
-def test_mini_batches_of_a_memory_are_those_of_a_learner():
+@pytest.mark.parametrize("batch", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+def test_mini_batches_of_a_memory_are_those_of_a_learner(batch):
+    """The bias is trained, too: it is the weight of an input that is 1."""
     tokens = OrthogonalAR(Gaussian(), DIM).sample(named_key(0), SIZE, 4)
-    gate = Gate.constant(SIZES, 0.3)
-    for batch in (1, 2, 3):
-        rule = TTTLinear(gate, *START, None, batch)
-        # The bias is trained, too: it is the weight of an input that is 1.
-        x, y, queries = sequence_examples(tokens)
-        ones = np.ones((*x.shape[:-1], 1)), np.ones((*queries.shape[:-1], 1))
-        extended = np.concatenate([x, ones[0]], -1), y, np.concatenate([queries, ones[1]], -1)
-        wanted = predictions(MiniBatchGradientDescent(0.3, batch), *extended)[:, 1:]
-        close(layer_of(rule)(pairs_of(tokens)), wanted)
+    rule = {"kind": "ttt-linear", "rate": 0.3, "mini_batch": batch, "norm": False}
+    found = memory_solver(DIM, rule, key=named_key(0)).predictions(tokens)
+    x, y, queries = sequence_examples(tokens)
+    ones = np.ones((*x.shape[:-1], 1)), np.ones((*queries.shape[:-1], 1))
+    extended = np.concatenate([x, ones[0]], -1), y, np.concatenate([queries, ones[1]], -1)
+    close(found, predictions(MiniBatchGradientDescent(0.3, batch), *extended)[:, 1:])
+
+
+@pytest.mark.parametrize("rule", ["delta-net", pytest.param("linear-attention", marks=pytest.mark.slow)])
+def test_the_first_token_of_a_sequence_writes_nothing_whatever_the_features(rule):
+    """elu(0) + 1 = 1: a key of the first token, which has no predecessor, would be no zero."""
+    tokens = OrthogonalAR(Gaussian(), DIM).sample(named_key(0), 3, 2)
+    model = memory_solver(DIM, rule, feature_map="elu", key=named_key(0))
+    first, second = np.moveaxis(np.asarray(tokens)[:, :2], 1, 0)
+    key, query = (np.where(z > 0, z + 1, np.exp(z)) for z in (first, second))
+    rate = 0.5 if rule == "delta-net" else 1
+    close(model.predictions(tokens)[:, 0], rate * second * np.sum(key * query, 1, keepdims=True))
 
 
 def assert_layer_is(rule, tokens, learner):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mesascope.models import (
+    AfterFirst,
     FactoredLinearSelfAttention,
     LinearAttentionStack,
     LinearSelfAttention,
@@ -31,6 +32,7 @@ LAYERS = {
     "mesa": MesaLayer.gaussian(3, 1, 0.5, key=KEY),
     "stack of linear layers": LinearAttentionStack([linear("all"), linear("examples"), linear("causal")]),
     "looped": Looped(LinearAttentionStack([linear("examples")]), 2),
+    "all but the first": AfterFirst(linear("causal")),
     "stack": Stack([Residual(linear("causal")), linear("examples", 1)]),
 }
 

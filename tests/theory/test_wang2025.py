@@ -153,6 +153,20 @@ def test_the_best_step_size_of_linear_attention_has_its_closed_form():
     np.testing.assert_allclose(error, 4 * (1 - 10 / 15), rtol=1e-12)
 
 
+def test_the_best_step_size_is_found_where_noise_makes_it_small():
+    """After one example in one dimension the error is 1 + σ² − 2η + η²(3 + σ²)."""
+    found, _ = wang2025.best_step_size(
+        wang2025.linear_attention, wang2025.gaussian_inputs(np.eye(1)), 1, noise=200.0
+    )
+    # lower by 1/σ⁴ = 6e-10 of its size at the minimum, which rounding of 1e-16 moves by the root of the ratio, 4e-4
+    np.testing.assert_allclose(found, 1 / (3 + 200.0**2), rtol=1e-2)
+
+
+def test_a_step_size_that_noise_makes_too_small_is_refused():
+    with pytest.raises(ValueError, match="no step size lowers the error by more than rounding"):
+        wang2025.best_step_size(wang2025.linear_attention, wang2025.gaussian_inputs(np.eye(1)), 1, noise=1e5)
+
+
 def test_the_best_error_of_linear_attention_has_its_closed_form_for_correlated_inputs():
     inputs = wang2025.gaussian_inputs(COVARIANCE)
     searched = wang2025.best_step_size(wang2025.linear_attention, inputs, 7, noise=NOISE)[1]

@@ -84,7 +84,7 @@ class DeltaRule(OnlineLearner):
     A gated DeltaNet with constant gates $\alpha = \phi$ and $\beta = \eta$ computes it.
 
     Args:
-        step_size: $\eta$, a number; stable for $\eta |x_i|^2 < 2$.
+        step_size: $\eta$, a number; stable for $\eta |x_i|^2 < 1 + 1/\phi$.
         forgetting: $\phi \in (0, 1]$; 1 is online gradient descent.
 
     Raises:
@@ -124,7 +124,8 @@ class NormalizedLMS(OnlineLearner):
     |y_i - W x_i|^2$. For inputs of one length $r$ it is online gradient descent with the step size $\mu/(\epsilon + r^2)$.
 
     Args:
-        rate: $\mu$, a number; stable for $0 < \mu < 2$.
+        rate: $\mu$, a number; stable for $0 < \mu |x_i|^2 < 2 (\epsilon + |x_i|^2)$. With an offset far above $|x_i|^2$ it is
+            online gradient descent with the step size $\mu/\epsilon$.
         offset: $\epsilon \ge 0$.
 
     Raises:
@@ -175,7 +176,8 @@ class OnlineMomentum(Learner):
     so $\beta$ and $1 - \alpha$ can be exchanged: predictions determine the two as a set. A fit calls the smaller one $\beta$.
 
     Args:
-        step_size: $\eta$, a number.
+        step_size: $\eta$, a number; while one input $x$ is repeated, stable for $0 < \eta |x|^2 < (1 + \beta)(2 - \alpha)$ and
+            $\alpha$, $\beta$ in $[0, 1)$. With inputs that change it can diverge below that.
         momentum: $\beta$, a number.
         forgetting: $\alpha$, a number.
 
@@ -225,8 +227,8 @@ class MiniBatchGradientDescent(Learner):
 
     $$W_i = W_{i-1} + \eta\, (y_i - W_{b \lfloor (i-1)/b \rfloor} x_i)\, x_i^*, \qquad W_0 = 0.$$
 
-    TTT-Linear without layer normalization and bias, and with a constant gate, computes it. For $b = 1$ it is online gradient
-    descent.
+    TTT-Linear from weights 0, without layer normalization and with a constant gate, computes it on inputs with one more
+    entry that is 1: its bias. For $b = 1$ it is online gradient descent.
 
     Args:
         step_size: $\eta$, a number.

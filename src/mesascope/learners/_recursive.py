@@ -33,7 +33,9 @@ class RecursiveLeastSquares(Learner):
     $$g = \frac{P x_i}{\phi + x_i^* P x_i}, \qquad W \leftarrow W + (y_i - W x_i) g^*, \qquad
     P \leftarrow (P - g x_i^* P)/\phi.$$
 
-    Without forgetting it is ridge regression.
+    Without forgetting it is ridge regression. Along a direction that no input has, $P$ grows as $\phi^{-n}$: when that exceeds
+    the inverse of the precision answers are rounding, and later NaN (wind-up). At one $n$ it is `DiscountedRidge` with the
+    penalty $r \phi^n$.
 
     Args:
         penalty: $r > 0$; a mesa layer with regularization $\lambda$ has $r = 1/\lambda$.

@@ -1,6 +1,9 @@
 from ._around_embedding import Projected as Projected
 from ._around_embedding import RealForm as RealForm
 from ._around_embedding import WithPositions as WithPositions
+from ._around_layer import AfterFirst as AfterFirst
+from ._around_layer import PreNorm as PreNorm
+from ._around_layer import Residual as Residual
 from ._batch_last_layer import BatchLastLayer as BatchLastLayer
 from ._diagonal_self_attention import DiagonalSelfAttention as DiagonalSelfAttention
 from ._embedding import BareTokens as BareTokens
@@ -39,8 +42,6 @@ from ._readout import FirstBlock as FirstBlock
 from ._readout import LastEntry as LastEntry
 from ._readout import NormedDense as NormedDense
 from ._readout import Readout as Readout
-from ._residual import PreNorm as PreNorm
-from ._residual import Residual as Residual
 from ._sequence_model import SequenceModel as SequenceModel
 from ._softmax_self_attention import SoftmaxSelfAttention as SoftmaxSelfAttention
 from ._specified import Context as Context

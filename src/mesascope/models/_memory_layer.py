@@ -31,7 +31,7 @@ _FEATURES: dict[str, Callable[[Array], Array]] = {
 _BLOCK = 32
 """Tokens whose memories are computed again for the gradient: only the memory at the start of a block is stored."""
 _SHORTEST = 1e-12
-"""Keys whose squared length is less than this are divided by its root."""
+"""Keys whose squared length is less than this are divided by its root; squares have at least single precision."""
 
 
 def _needs_real(spec: Any) -> bool:
@@ -60,7 +60,7 @@ class MemoryLayer(BatchLastLayer):
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, unknown names, something that is not a rule;
-            when called, for complex streams where the feature map or the rule takes real ones.
+            when called, for complex streams or weights where the feature map or the rule takes real ones.
 
     Source: wang2025: rules as solvers of regression.
     """
@@ -168,12 +168,13 @@ class MemoryLayer(BatchLastLayer):
 
     def tokens(self, stream: Array) -> tuple[MemoryToken, Array]:
         """Return what the tokens of a stream (n, width, batch) write, and their queries, all with n as the first axis."""
+        stream = in_product_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
         if jnp.iscomplexobj(stream) and (self.rule.real or self.feature_map != "identity"):
             reason = type(self.rule).__name__ if self.rule.real else f"feature map '{self.feature_map}'"
             raise TypeError(
-                f"MemoryLayer: {reason} needs real streams, got {stream.dtype}; embed complex tokens with RealForm"
+                f"MemoryLayer: {reason} needs real streams and weights, got products of {stream.dtype}; embed complex "
+                "tokens with RealForm"
             )
-        stream = in_product_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
         values, keys, queries = (head_streams(w, stream) for w in (self.w_v, self.w_k, self.w_q))
         return MemoryToken(self._features(keys), values, self.rule.gates(stream)), self._features(queries)
 
@@ -181,8 +182,9 @@ class MemoryLayer(BatchLastLayer):
         features = _FEATURES[self.feature_map](streams)
         if self.keys == "free":
             return features
-        square = jnp.sum(jnp.abs(features) ** 2, 1, keepdims=True)
-        return features * jax.lax.rsqrt(jnp.maximum(square, _SHORTEST))
+        wide = features.astype(jnp.promote_types(features.dtype, jnp.float32))
+        square = jnp.sum(jnp.abs(wide) ** 2, 1, keepdims=True)
+        return (wide * jax.lax.rsqrt(jnp.maximum(square, _SHORTEST))).astype(features.dtype)
 
     def _visible(self, tokens: MemoryToken) -> MemoryToken:
         visible_tokens: MemoryToken = jax.tree.map(lambda x: visible(x, self.context), tokens)

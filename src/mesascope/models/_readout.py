@@ -14,10 +14,10 @@ from pydantic import PlainSerializer, PlainValidator, StrictBool
 from mesascope.core import integer_at_least
 from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, SpecError, show
 
+from ._around_layer import checked_norm
 from ._arrays import axes, finite_array, gaussian_array, positive_number, real_array, refuse_stacked
 from ._kernels import project
 from ._layer_norm import LayerNorm
-from ._residual import checked_norm
 from ._specified import readout
 
 

@@ -20,6 +20,7 @@ class JudgedLayer(BaseModel, frozen=True, extra="forbid"):
         verdict: of its identification.
         headline: of its identification.
         distances: of all learners, the nearest first.
+        same: sentences that say which learners are one function on these data, as fitted.
     """
 
     error: float
@@ -27,6 +28,7 @@ class JudgedLayer(BaseModel, frozen=True, extra="forbid"):
     verdict: IdentificationVerdict
     headline: str
     distances: dict[str, float]
+    same: tuple[str, ...] = ()
 
 
 class LayerRecord(BaseModel, frozen=True, extra="forbid"):

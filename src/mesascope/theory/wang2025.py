@@ -243,7 +243,8 @@ def best_step_size(
     r"""Return the step size that is best after N examples, and its error.
 
     It is the lowest of 60 step sizes between $10^{-4}/\lambda$ and $4/\lambda$, $\lambda$ the largest eigenvalue of $E\,g\,x
-    x^\top$, refined by Brent's method between its neighbours.
+    x^\top$, refined by Brent's method between its neighbours; where the first is the lowest the search goes on from
+    $10^{-8}/\lambda$, $10^{-12}/\lambda$.
 
     Args:
         steps_of: a step size → the steps of a rule.
@@ -253,7 +254,7 @@ def best_step_size(
         noise: $\sigma \ge 0$.
 
     Raises:
-        TypeError, ValueError: as for `squared_errors`.
+        TypeError, ValueError: as for `squared_errors`; ValueError: no step size lowers the error by more than rounding.
     """
 
     def error(logarithm: float) -> float:
@@ -261,8 +262,16 @@ def best_step_size(
         return float(squared_errors(steps, inputs, examples, drift=drift, noise=noise)[-1])
 
     scale = np.log(float(np.linalg.eigvalsh(inputs.first)[-1]))
-    tried = np.linspace(np.log(1e-4), np.log(4), 60) - scale
-    best = int(np.argmin([error(one) for one in tried]))
+    for lowest in (1e-4, 1e-8, 1e-12):
+        tried = np.linspace(np.log(lowest), np.log(4), 60) - scale
+        best = int(np.argmin([error(one) for one in tried]))
+        if best > 0:
+            break
+    else:
+        raise ValueError(
+            f"noise, examples: no step size lowers the error by more than rounding, got {noise} and {examples}; "
+            "take less noise"
+        )
     ends = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
     found = scipy.optimize.minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-9})
     return float(np.exp(found.x)), float(found.fun)

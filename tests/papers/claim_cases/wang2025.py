@@ -72,7 +72,7 @@ CASES = {
         traced=False,
     ),
     "wang2025/correlated-keys": Case(
-        {"dim": 3, "examples": 12, "conditions": [1, 10]},
+        {"dim": 3, "examples": 20, "fewer": 5, "conditions": [1, 30]},
         scaled(theory, "best_linear_attention_error", 1 + 1e-6),
         (uncorrelated,),
         traced=False,

@@ -32,7 +32,9 @@ def prompt_memory_solver(
 ) -> PromptModel:
     """A memory layer that solves the regression of its prompt: it writes keys x_i and values y_i, and reads by x_q.
 
-    Gates do not depend on the stream: the model computes what its rule does in context, with constant gates.
+    Gates do not depend on the stream: the model computes what its rule does in context, with constant gates. With free keys
+    from N(0, I_d) the weights of the delta rule stay bounded in the mean square for rates below 2/(d + 2); beyond, and with
+    other rules whose steps are too large, predictions grow with the number of examples.
 
     Args:
         dim: dimension of the inputs.
@@ -62,8 +64,8 @@ def memory_solver(
 ) -> SequenceModel:
     """A memory layer that solves the regression of tokens on their predecessors: it writes x_{t−1} → x_t, and reads by x_t.
 
-    Gates do not depend on the stream: the model computes what its rule does in context, with constant gates. The first
-    token writes the pair (0, x_1), which changes no rule but one with mini-batches: they begin with it.
+    Gates do not depend on the stream: the model computes what its rule does in context, with constant gates. The first token
+    writes nothing, and the prediction after it is 0.
 
     Args:
         dim: token dimension d.
@@ -73,11 +75,11 @@ def memory_solver(
         gain: factor > 0 of the prediction.
         key: random key, unused: all weights are given.
     """
-    from mesascope.models import FirstBlock, PairedTokens, SequenceModel
+    from mesascope.models import AfterFirst, FirstBlock, PairedTokens, SequenceModel
 
     now, before = np.eye(3 * integer_at_least("dim", dim, 1)).reshape(3, dim, 3 * dim)[1:]
     layer = _solver(before, now, now, float(gain) * np.eye(dim), rule, keys, feature_map, "causal", key)
-    return SequenceModel(PairedTokens(dim), layer, FirstBlock(dim))
+    return SequenceModel(PairedTokens(dim), AfterFirst(layer), FirstBlock(dim))
 
 
 def _solver(

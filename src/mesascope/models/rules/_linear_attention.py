@@ -145,6 +145,10 @@ class GatedLinearAttention(MemoryRule):
         size = sizes.key if gate == "entry" else 1
         return cls(Gate.gaussian(sizes, decay, scale, key=key, size=size))
 
+    def gate_sizes(self, sizes: MemorySizes) -> tuple[int, ...]:
+        """Return one, or the number of entries of a key."""
+        return 1, sizes.key
+
     def gates(self, stream: Array) -> tuple[Array, ...]:
         """Return α_t."""
         return (self.decay(stream),)

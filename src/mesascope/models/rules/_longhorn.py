@@ -42,6 +42,10 @@ class Longhorn(MemoryRule):
         """
         return cls(Gate.gaussian(sizes, rate, scale, key=key, size=sizes.value))
 
+    def gate_sizes(self, sizes: MemorySizes) -> tuple[int, ...]:
+        """Return the number of entries of a value."""
+        return (sizes.value,)
+
     def gates(self, stream: Array) -> tuple[Array, ...]:
         """Return β_t."""
         return (self.rate(stream),)

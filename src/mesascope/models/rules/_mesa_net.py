@@ -32,7 +32,8 @@ class MesaNet(MemoryRule):
 
     The matrix is the minimum of $\sum_{i \le t} \zeta_i \|v_i - M k_i\|^2 + \mathrm{Tr}\, M \Lambda M^*$ with the weights
     $\zeta_i = \beta_i \prod_{i < s \le t} \gamma_s$. With `steps` the linear system is solved by that many steps of conjugate
-    gradients from 0. G and H have at least single precision, for tokens of half precision, too.
+    gradients from 0, fewer where the residual is below rounding, 16 ε ‖q‖. G and H have at least single precision, for
+    tokens of half precision, too.
 
     Attributes:
         rate: β, one number for every head.
@@ -123,15 +124,20 @@ def _solved(gram: Array, penalty: Array, query: Array) -> Array:
 
 
 def _by_conjugate_gradients(gram: Array, penalty: Array, query: Array, steps: int) -> Array:
-    """Return the solution of (H + Λ) x = q after steps of conjugate gradients from x = 0 (Hestenes and Stiefel)."""
+    """Return the solution of (H + Λ) x = q after steps of conjugate gradients from x = 0 (Hestenes and Stiefel).
+
+    A member of the batch whose residual is below rounding takes no more steps: 16 ε ‖q‖.
+    """
+    floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _square(query)
 
     def step(_: Any, state: tuple[Array, ...]) -> tuple[Array, ...]:
         x, residual, direction, square = state
+        active = square > floor
         image = applied(gram, direction) + penalty * direction
-        length = _ratio(square, jnp.sum((direction.conj() * image).real, 0))
+        length = _ratio(square, jnp.sum((direction.conj() * image).real, 0), active)
         x, residual = x + length * direction, residual - length * image
         after = _square(residual)
-        return x, residual, residual + _ratio(after, square) * direction, after
+        return x, residual, residual + _ratio(after, square, active) * direction, after
 
     start = jnp.zeros_like(query), query, query, _square(query)
     return jax.lax.fori_loop(0, steps, step, start)[0]
@@ -141,6 +147,6 @@ def _square(vectors: Array) -> Array:
     return jnp.sum(jnp.abs(vectors) ** 2, 0)
 
 
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Return a/b, and 0 where b = 0: the solution was found before."""
-    return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)
+def _ratio(numerator: Array, denominator: Array, active: Array) -> Array:
+    """Return a/b where active, else 0."""
+    return jnp.where(active, numerator / jnp.where(active, denominator, 1), 0)

@@ -15,7 +15,7 @@ from jax import Array
 from mesascope.core import finite_nonnegative, integer_at_least
 from mesascope.specs import Built, Number, kind_of_function
 
-from .._arrays import axes, gaussian_array, real_array
+from .._arrays import axes, finite_array, gaussian_array, real_array
 from .._batched_matmul import batched_matmul
 from .._heads import head_streams
 
@@ -63,16 +63,25 @@ class MemoryRule(eqx.Module):
     real: ClassVar[bool] = False
 
     def check(self, sizes: MemorySizes) -> None:
-        """Refuse gates of another number of heads or another width than those of the layer.
+        """Refuse gates of another number of heads, another width or another number of values than those of the layer.
 
         Raises:
             ValueError: says which gate does not fit.
         """
+        allowed = self.gate_sizes(sizes)
         for name, part in vars(self).items():
             if isinstance(part, Gate):
-                require_shape(
-                    self, name, part.weights.shape, (sizes.heads, part.weights.shape[1], sizes.width)
-                )
+                size = part.weights.shape[1]
+                require_shape(self, name, part.weights.shape, (sizes.heads, size, sizes.width))
+                if size not in allowed:
+                    known = " or ".join(map(str, allowed))
+                    raise ValueError(
+                        f"{type(self).__name__}: {name} has {size} numbers for every head, but the layer needs {known}"
+                    )
+
+    def gate_sizes(self, sizes: MemorySizes) -> tuple[int, ...]:
+        """Return how many numbers a gate may have for every head: one, by default."""
+        return (1,)
 
     def gates(self, stream: Array) -> tuple[Array, ...]:
         """Return the gates of all tokens of a stream (n, width, batch), each (n, size, heads · batch); none, by default."""
@@ -145,15 +154,15 @@ class Gate(eqx.Module):
         bias: b of every head, shape (heads, size); real.
 
     Raises:
-        TypeError, ValueError: for arrays of other shapes, or complex biases.
+        TypeError, ValueError: for arrays of other shapes, entries that are not finite, or complex biases.
     """
 
     weights: Array = eqx.field(metadata=axes(3))
     bias: Array = eqx.field(metadata=axes(2))
 
     def __init__(self, weights: Any, bias: Any):
-        weights, bias = jnp.asarray(weights), real_array("bias", bias, 2)
-        if weights.ndim != 3 or weights.shape[:2] != bias.shape:
+        weights, bias = finite_array("weights", weights, 3), real_array("bias", bias, 2)
+        if weights.shape[:2] != bias.shape:
             raise ValueError(
                 f"a gate needs weights (heads, size, width) and bias (heads, size), got {weights.shape} and {bias.shape}"
             )

@@ -54,11 +54,15 @@ class InnerNorm(eqx.Module):
 
 
 def _refuse_divergence(spec: Any) -> None:
-    """Refuse steps that lead away from the minimum of the inner loss where the keys of a mini-batch are alike."""
-    if spec.rate * spec.mini_batch >= 2:
+    """Refuse steps that lead away from the minimum of the inner loss where the unit keys of a mini-batch are alike.
+
+    Every token multiplies the error by 1 − η(‖k‖² + 1), the 1 for the bias. With layer normalization the gradient falls as the
+    inner model grows, so that it cannot diverge in this way.
+    """
+    if not spec.norm and spec.rate * spec.mini_batch >= 1:
         raise SpecError(
-            f"must be less than 2/mini_batch = {2 / spec.mini_batch:g}, got {show_number(spec.rate)}: steps of a mini-batch "
-            "add up, and the memory diverges where its keys are alike",
+            f"must be less than 1/mini_batch = {1 / spec.mini_batch:g}, got {show_number(spec.rate)}: steps of a mini-batch "
+            "add up, and without normalization the memory diverges where its keys of unit length are alike",
             "rate",
         )
 
@@ -140,6 +144,9 @@ class TTTLinear(MemoryRule):
         """Refuse a gate and an initial model of other sizes than those of the layer."""
         super().check(sizes)
         require_shape(self, "w_0", self.w_0.shape, (sizes.heads, sizes.value, sizes.key))
+        if self.norm is not None:
+            for name, part in (("norm.gain", self.norm.gain), ("norm.shift", self.norm.shift)):
+                require_shape(self, name, part.shape, (sizes.heads, sizes.value))
 
     def gates(self, stream: Array) -> tuple[Array, ...]:
         """Return η_t."""

@@ -44,9 +44,11 @@ OTHERS = {
     "DeltaNet": _table("delta-net", rate=_RATES),
     "gated DeltaNet": _table("gated-delta-net", rate=_RATES, decay=_DECAYS),
     "Longhorn": _table("longhorn", rate=(*_RATES, 0.999)),
-    "TTT-Linear": (
-        *_table("ttt-linear", rate=_RATES, mini_batch=(2,), norm=(False,)),
-        *_table("ttt-linear", rate=_RATES[:6], mini_batch=(4,), norm=(False,)),
+    "TTT-Linear": tuple(
+        one
+        for batch in (1, 2, 4)
+        for one in _table("ttt-linear", rate=_RATES, mini_batch=(batch,), norm=(False,))
+        if one["rate"] * batch < 1  # larger steps are refused
     ),
     "Titans": _table("titans", rate=_RATES, momentum=(0.1, 0.3, 0.6), forgetting=(1e-12, 0.02)),
 }
@@ -234,7 +236,8 @@ _CRITERION = """The 95 % interval, over seeds, of another layer's squared error 
 
 _HISTORY = """First tried with keys twice as long, noise to scale and Gaussian first tokens: the ratios of Longhorn, whose best
     rate lies at the end of its grid here, were 1.46 and 1.50; on linear systems the delta rule and Titans diverged on a few
-    samples. Then first tokens of one size."""
+    samples. Then first tokens of one size. At first TTT-Linear had no mini-batches of one token and, on linear systems, wrote
+    the first token, which has no predecessor: its ratios were 3.4 and 2.6."""
 
 CLAIMS = (
     Claim(

@@ -110,13 +110,13 @@ CLAIMS = (
         title="Forgetting helps linear attention where weights drift, and only there",
         evidence="exact",
         origin="ours",
-        statement="""The best decay of linear attention with a gain is 1 on linear regression whose weights stand still; it is
-            less than 1 if they are a random walk, and falls as their steps grow.""",
+        statement="""In four dimensions, after 20 examples, linear attention's best decay is 1 if the weights stand still; it is
+            less than 1 if they walk at random, less for larger steps.""",
         source="""wang2025, abstract (arXiv: regression weights as a choice of design; gates are such weights); the exact
             errors are derived here""",
         settings=presets(_Forgetting()),
         check=_forgetting,
-        criterion="""The best decay without drift is 1 to 10⁻⁴, about the root of the precision of errors; with drift it is
+        criterion="""Each decay has the gain that is best for it. The best decay without drift is 1 to 10⁻⁴, about the root of the precision of errors; with drift it is
             less by more than that, falls with each larger drift, and its error is lower than that of decay 1. Decays
             up to 1.1 are tried.""",
     ),

@@ -16,7 +16,7 @@ DIFFERENCES = (
     ),
     Difference(
         "model",
-        "queries are divided by the root of their length (`fla/ops/delta_rule/naive.py:19`)",
+        "queries are divided by the root of the number of their entries (`fla/ops/delta_rule/naive.py:19`)",
         "queries as they are: a factor of all answers",
         _LAYERS,
         departure="same",

@@ -1,9 +1,10 @@
-"""The residual connection of a layer, and normalization before it."""
+"""Layers around one layer: a residual connection, no first token, normalization before it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
 from ._layer import AroundLayer, Layer, checked_layer, checked_stream, repeatable_layer
@@ -30,6 +31,33 @@ class Residual(AroundLayer):
         """Return the new stream: (…, n, width) → (…, n, width)."""
         stream = checked_stream(self, stream)
         return stream + self.layer(stream)
+
+
+class AfterFirst(AroundLayer):
+    """A layer on all tokens but the first, which it does not see; the new first token is 0.
+
+    Attributes:
+        layer: any layer.
+
+    Raises:
+        TypeError: for something that is not a layer.
+    """
+
+    layer: Layer
+
+    def __init__(self, layer: Layer):
+        self.layer = checked_layer("AfterFirst", layer)
+
+    def __call__(self, stream: Any) -> Array:
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
+        stream = checked_stream(self, stream)
+        rest = self.layer(stream[..., 1:, :] if stream.shape[-2] > 1 else stream)
+        return jnp.concatenate([jnp.zeros_like(rest[..., :1, :]), rest], -2)[..., : stream.shape[-2], :]
+
+    def last(self, stream: Any) -> Array:
+        """Return the last token only: (…, n, width) → (…, 1, output width)."""
+        stream = checked_stream(self, stream)
+        return self.layer.last(stream[..., 1:, :]) if stream.shape[-2] > 1 else self(stream)
 
 
 class PreNorm(AroundLayer):
