@@ -116,7 +116,8 @@ CLAIMS = (
             errors are derived here""",
         settings=presets(_Forgetting()),
         check=_forgetting,
-        criterion="""Each decay has the gain that is best for it. The best decay without drift is 1 to 10⁻⁴, about the root of the precision of errors; with drift it is
+        criterion="""Each decay has the gain that is best for it. The best decay without drift is 1 to 10⁻⁴, about the root
+            of the precision of errors; with drift it is
             less by more than that, falls with each larger drift, and its error is lower than that of decay 1. Decays
             up to 1.1 are tried.""",
     ),
