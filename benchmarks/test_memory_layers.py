@@ -41,9 +41,9 @@ def test_gradients_beside_pytorch(benchmark, bar, run_python, rule, cores):
 
 @pytest.mark.parametrize("rule", ["delta-net", "titans"])
 def test_time_and_memory_are_linear_in_the_tokens(benchmark, bar, rule):
-    """Time and memory per token at the longest stream, in units of those at the shortest."""
+    """Time and memory per token at the longest stream, in units of those at the middle one: the shortest is overhead."""
     bar(
-        what=f"gradient of a memory layer, {rule}, time per token, T = 16384 against 256, batch 4", slower=1.5
+        what=f"gradient of a memory layer, {rule}, time per token, T = 16384 against 2048, batch 4", slower=1.5
     )
     layer = jax.tree.map(jnp.float32, MemoryLayer.gaussian(16, rule, scale=0.3, key=jax.random.key(0)))
     gradient = jax.jit(jax.grad(lambda layer, z: jnp.mean(layer(z) ** 2)))
@@ -55,11 +55,11 @@ def test_time_and_memory_are_linear_in_the_tokens(benchmark, bar, rule):
             compiled(layer, stream)
         )
         memory[tokens] = compiled.memory_analysis().temp_size_in_bytes / tokens
-    assert memory[TOKENS[-1]] < 1.5 * memory[TOKENS[0]]
+    assert memory[TOKENS[-1]] < 1.5 * memory[TOKENS[1]]
     times = {}
     benchmark.pedantic(lambda: times.update(interleaved(calls, 5)), rounds=1)
     per_token = {tokens: statistics.median(one) / tokens for tokens, one in times.items()}
-    benchmark.extra_info["slower"] = per_token[TOKENS[-1]] / per_token[TOKENS[0]]
+    benchmark.extra_info["slower"] = per_token[TOKENS[-1]] / per_token[TOKENS[1]]
     shown = " / ".join(f"{1e3 * statistics.median(one):.3g}" for one in times.values())
     kib = " / ".join(f"{one / 1024 / 4:.2g}" for one in memory.values())
     benchmark.extra_info["detail"] = (
