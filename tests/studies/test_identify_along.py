@@ -155,3 +155,13 @@ def test_files_of_other_names_are_no_checkpoints(folder, tmp_path):
         file.unlink()
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         ms.Checkpoints(copy)
+
+
+def test_a_torn_checkpoint_is_told_before_the_first_comparison(folder, tmp_path, monkeypatch):
+    copytree(folder, tmp_path / "run")
+    torn = tmp_path / "run" / "step-000000010.checkpoint"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    run = parse_spec({"run": str(tmp_path / "run"), **JUDGED}, AlongSpec).build()
+    monkeypatch.setattr("mesascope.probes.identify_along", lambda *given, **more: pytest.fail("it began"))
+    with pytest.raises(CheckpointError, match="step-000000010"):
+        run.identify_along()

@@ -42,10 +42,13 @@ class AlongRun:
         """Compare every checkpoint with the learners.
 
         Raises:
+            CheckpointError: a checkpoint cannot be read; all are read first, before the long work.
             SpecError: `mesascope.probes.identify_along` refuses the settings.
         """
         from mesascope.probes import identify_along
 
+        for step in self.models:
+            self.models[step]
         with error_path():
             return identify_along(self.models, self.process, self.task, **self.settings, progress=progress)
 
