@@ -43,7 +43,8 @@ def test_gradients_beside_pytorch(benchmark, bar, run_python, rule, cores):
 def test_time_and_memory_are_linear_in_the_tokens(benchmark, bar, rule):
     """Time and memory per token at the longest stream, in units of those at the middle one: the shortest is overhead."""
     bar(
-        what=f"gradient of a memory layer, {rule}, time per token, T = 16384 against 2048, batch 4", slower=1.5
+        what=f"gradient of a memory layer, {rule}, time per token, T = 16384 against 2048, batch 4",
+        slower=1.5,
     )
     layer = jax.tree.map(jnp.float32, MemoryLayer.gaussian(16, rule, scale=0.3, key=jax.random.key(0)))
     gradient = jax.jit(jax.grad(lambda layer, z: jnp.mean(layer(z) ** 2)))

@@ -1,9 +1,11 @@
 """Small settings and wrong worlds for the claims of fu2024."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.papers.fu2024 import _depth, _newton, _similar, _transformer
+from mesascope.papers.fu2024 import _depth, _ill_conditioned, _newton, _similar, _transformer
 from mesascope.probes import StepFamily
 from mesascope.probes._step_family import family_answers
 
@@ -120,6 +122,21 @@ def _layers_read_as_more_iterations_than_are_tried(patch):
     _layers_read_as_iterations(patch, each=8)
 
 
+def _milder(patch):
+    """The condition numbers are the roots of those that are said."""
+    right = _ill_conditioned._spectra
+
+    def spectra(settings, batch):
+        return right(replace(settings, conditions=tuple(one**0.5 for one in settings.conditions)), batch)
+
+    patch.setattr(_ill_conditioned, "_spectra", spectra)
+
+
+def _first_order_start(patch):
+    """Newton's iteration starts at αI, whose iterations leave (1 − αs)^(2^k)."""
+    patch.setattr(_ill_conditioned, "_of_the_start", _ill_conditioned._of_a_step)
+
+
 CASES = {
     "fu2024/newton-layers": Case(
         {"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9), traced=False
@@ -140,6 +157,9 @@ CASES = {
         (_three_later,),
         stuck=_too_few_iterations,
         traced=False,
+    ),
+    "fu2024/ill-conditioned": Case(
+        {"batches": 3, "prompts": 10}, _milder, (_first_order_start,), traced=False
     ),
     "fu2024/depth": Case(
         {

@@ -13,7 +13,8 @@ HEADLINES = (
     ),
     Headline(
         "Transformers also learn on ill-conditioned data, where gradient descent struggles.",
-        rest="It takes a deep transformer that is trained to its end: days on two cores.",
+        ("ill-conditioned",),
+        "The two algorithms only: a deep transformer that is trained to its end takes days on two cores.",
     ),
     Headline(
         "Transformers can implement k iterations of Newton's method with O(k) layers.",
