@@ -151,6 +151,9 @@ def test_safetensors_hold_complex_weights_in_two_parts_and_the_rest_as_metadata(
     with safe_open(path, "numpy") as file:
         metadata = file.metadata()
     assert metadata["model.normalizer"] == "'t-1'" and metadata["model.w_kq"] == "complex128[4, 4]"
+    length = int.from_bytes(path.read_bytes()[:8], "little")
+    header = json.loads(path.read_bytes()[8 : 8 + length])
+    assert list(header["__metadata__"]) == sorted(header["__metadata__"])  # equal models give equal files
 
 
 def test_a_model_in_half_precision_is_refused_before_it_is_written(tmp_path):

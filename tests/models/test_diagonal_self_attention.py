@@ -100,7 +100,7 @@ REFUSED = {
     "width": (
         lambda: DiagonalSelfAttention([1.0], (2,))(np.ones((4, 3))),
         ValueError,
-        r"DiagonalSelfAttention: expected a stream of shape \(…, n, 2\), got \(4, 3\)",
+        r"DiagonalSelfAttention: expected a stream of shape \(…, n, 2\) with n ≥ 1, got \(4, 3\)",
     ),
 }
 

@@ -119,7 +119,7 @@ REFUSED = {
     "stream of another width": (
         lambda: LINEAR(np.ones((2, 5, 4))),
         ValueError,
-        r"LinearSelfAttention: expected a stream of shape \(…, n, 3\), got \(2, 5, 4\)",
+        r"LinearSelfAttention: expected a stream of shape \(…, n, 3\) with n ≥ 1, got \(2, 5, 4\)",
     ),
     "a token for a stream": (lambda: LINEAR(np.ones(3)), ValueError, "expected a stream of shape"),
     "normalizer that vanishes": (

@@ -35,6 +35,13 @@ def test_the_search_ends_one_integer_after_an_exact_one(first, most):
     assert first < max(tried) <= most
 
 
+def test_of_few_integers_all_are_tried():
+    """The cost of mini-batches of 2 … 5 examples exceeds that of 1 where 6 are right."""
+    cost, tried = _counted(lambda k: {1: 0.9, 6: 0.1}.get(k, 1.0))
+    assert best_integer(cost, 16) == 6
+    assert sorted(tried) == list(range(1, 17))
+
+
 def test_decreasing_costs_give_the_largest_integer():
     assert best_integer(lambda k: 1 / k, 50) == 50
     assert best_integer(lambda k: 1 / k, 1) == 1

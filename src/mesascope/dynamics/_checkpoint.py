@@ -183,6 +183,14 @@ def export_safetensors(path: str | Path, model: eqx.Module) -> None:
             else {name: array}
         )
         tensors |= {key: np.ascontiguousarray(part) for key, part in parts.items()}
-    content = save(tensors, describe_tree(model))
+    content = _in_order(save(tensors, describe_tree(model)))
     with atomic_path(Path(path)) as temporary:
         temporary.write_bytes(content)
+
+
+def _in_order(content: bytes) -> bytes:
+    """The bytes of safetensors with the keys of the header in order, so that equal models give equal files."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[end:]

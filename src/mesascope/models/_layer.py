@@ -110,7 +110,7 @@ def checked_stream(part: _Wide, stream: Any) -> Array:
     refuse_stacked(part)
     owner, width, array = type(part).__name__, part.width, jnp.asarray(stream)
     if array.ndim < 2 or array.shape[-1] != width or array.shape[-2] < 1:
-        raise ValueError(f"{owner}: expected a stream of shape (…, n, {width}), got {array.shape}")
+        raise ValueError(f"{owner}: expected a stream of shape (…, n, {width}) with n ≥ 1, got {array.shape}")
     if array.size == 0:
         raise ValueError(f"{owner}: the batch is empty, got a stream of shape {array.shape}")
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)

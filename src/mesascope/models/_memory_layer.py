@@ -14,7 +14,7 @@ from mesascope.core import split_keys
 from mesascope.specs import Positive, Size, of_family, one_of, show
 
 from ._arrays import axes, positive_number
-from ._batch_last_layer import BatchLastLayer, in_product_type
+from ._batch_last_layer import BatchLastLayer
 from ._context import check_context, visible
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
 from ._specified import Context, FeatureMap, Keys, layer
@@ -31,7 +31,7 @@ _FEATURES: dict[str, Callable[[Array], Array]] = {
 _BLOCK = 32
 """Tokens whose memories are computed again for the gradient: only the memory at the start of a block is stored."""
 _SHORTEST = 1e-12
-"""Keys whose squared length is less than this are divided by its root; squares have at least single precision."""
+"""Keys whose squared length is less than this are divided by its root."""
 
 
 def _needs_real(spec: Any) -> bool:
@@ -47,7 +47,7 @@ class MemoryLayer(BatchLastLayer):
 
     where φ is a feature map, followed by division by the length for keys of unit length. The rule says how a memory is
     written and read. There is no residual connection: `LinearAttentionStack` and `Residual` add it. Time and memory are
-    linear in the number of tokens.
+    linear in the number of tokens. Memories have at least single precision, for streams of half precision, too.
 
     Attributes:
         w_k, w_q: shape (heads, key size, width); real or complex.
@@ -157,34 +157,43 @@ class MemoryLayer(BatchLastLayer):
             answers = _every_answer(self.rule, empty, tokens, queries)
         else:
             answers = self._answers(_after_all(self.rule, empty, self._visible(tokens)), queries)
-        return projected_heads(self.w_p, answers)
+        return self._projected(answers, stream)
 
     def last_on_batch_last(self, stream: Array) -> Array:
         """Return the last token only: the memory is read once."""
         tokens, queries = self.tokens(stream)
         empty = self.rule.empty(tokens.value[0], tokens.key[0])
         memory = _after_all(self.rule, empty, self._visible(tokens))
-        return projected_heads(self.w_p, self._answers(memory, queries[-1:]))
+        return self._projected(self._answers(memory, queries[-1:]), stream)
 
     def tokens(self, stream: Array) -> tuple[MemoryToken, Array]:
         """Return what the tokens of a stream (n, width, batch) write, and their queries, all with n as the first axis."""
-        stream = in_product_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
+        stream = stream.astype(jnp.promote_types(self._type(stream), jnp.float32))
         if jnp.iscomplexobj(stream) and (self.rule.real or self.feature_map != "identity"):
             reason = type(self.rule).__name__ if self.rule.real else f"feature map '{self.feature_map}'"
             raise TypeError(
                 f"MemoryLayer: {reason} needs real streams and weights, got products of {stream.dtype}; embed complex "
                 "tokens with RealForm"
             )
-        values, keys, queries = (head_streams(w, stream) for w in (self.w_v, self.w_k, self.w_q))
+        values, keys, queries = (
+            head_streams(w.astype(stream.dtype), stream) for w in (self.w_v, self.w_k, self.w_q)
+        )
         return MemoryToken(self._features(keys), values, self.rule.gates(stream)), self._features(queries)
+
+    def _type(self, stream: Array) -> Any:
+        """The type of products of a stream with the weights."""
+        return jnp.result_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
+
+    def _projected(self, answers: Array, stream: Array) -> Array:
+        """Σ_h W_P u_h in the type of products of the stream with the weights."""
+        return projected_heads(self.w_p.astype(answers.dtype), answers).astype(self._type(stream))
 
     def _features(self, streams: Array) -> Array:
         features = _FEATURES[self.feature_map](streams)
         if self.keys == "free":
             return features
-        wide = features.astype(jnp.promote_types(features.dtype, jnp.float32))
-        square = jnp.sum(jnp.abs(wide) ** 2, 1, keepdims=True)
-        return (wide * jax.lax.rsqrt(jnp.maximum(square, _SHORTEST))).astype(features.dtype)
+        square = jnp.sum(jnp.abs(features) ** 2, 1, keepdims=True)
+        return features * jax.lax.rsqrt(jnp.maximum(square, _SHORTEST))
 
     def _visible(self, tokens: MemoryToken) -> MemoryToken:
         visible_tokens: MemoryToken = jax.tree.map(lambda x: visible(x, self.context), tokens)

@@ -1,4 +1,4 @@
-"""Minimization of a cost of an integer that first decreases and then increases or is constant."""
+"""Minimization of a cost of an integer: of few all are tried, of many it first falls, then rises or is constant."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _TIED = 1e-6  # relative gain below which the smaller integer is preferred
 def best_integer(cost: Callable[[int], float], largest: int, exact: float = 0.0) -> int:
     """Return the integer in 1 … largest with the smallest cost; of equal costs the smallest integer.
 
-    Integers increase from 1, above 16 in steps of a third, until the last third gave almost no improvement; then the gaps
-    next to the best integer are bisected until its neighbours were tried.
+    If the largest is at most 16, all are tried, so that the cost may rise and fall. Otherwise integers increase from 1, above
+    16 in steps of a third, until the last third gave almost no improvement; then the gaps next to the best integer are
+    bisected until its neighbours were tried.
 
     Args:
         cost: the cost, possibly infinite; called once for every integer that is tried.
@@ -27,7 +28,8 @@ def best_integer(cost: Callable[[int], float], largest: int, exact: float = 0.0)
         costs[integer] = cost(integer)
         if improved == 0 or (costs[integer] < _DECREASE * costs[improved] and costs[improved] > exact):
             improved = integer
-        enough = 1 if costs[improved] <= exact else max(3, integer // 3)
+        enough = max(3, integer // 3) if largest > _ONE_BY_ONE else largest
+        enough = 1 if costs[improved] <= exact else enough
         if integer >= largest or integer - improved >= enough:
             break
         integer = min(integer + 1 if integer < _ONE_BY_ONE else -(-4 * integer // 3), largest)

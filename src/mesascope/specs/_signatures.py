@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar, cast
 
+from pydantic import StrictBool
+
 from ._fields import Rho
 from ._kinds import Component, kind, known_kinds
 
@@ -124,4 +126,5 @@ def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
             f"{function.__qualname__}: parameter {parameter.name} has no type; write e.g. {parameter.name}: Size, "
             "with a type of mesascope.specs"
         )
-    return eval(written, vars(sys.modules[function.__module__])) if isinstance(written, str) else written
+    type_ = eval(written, vars(sys.modules[function.__module__])) if isinstance(written, str) else written
+    return StrictBool if type_ is bool else type_

@@ -42,7 +42,8 @@ class Weighted(NamedTuple):
 class NormalizedAdditive(MemoryRule):
     r"""Linear attention whose weights sum to 1: $M_t q_t / (z_t^* q_t)$ with $z_t = \sum_{i \le t} k_i$.
 
-    For positive features it is an average of the values with weights $k_i^* q_t$; where these sum to 0 the answer is 0.
+    For positive features it is an average of the values with weights $k_i^* q_t$; where these sum to 0 the answer is 0, also if
+    the square of their sum is less than the smallest number of the precision.
 
     Source: katharopoulos2020, equations (16)–(20).
     """
@@ -63,7 +64,8 @@ class NormalizedAdditive(MemoryRule):
     def read(self, memory: Weighted, query: Array) -> Array:
         """Return M q / (z* q)."""
         total = jnp.sum(memory.weights.conj() * query, 0)
-        return applied(memory.matrix, query) * jnp.where(total == 0, 0, 1 / jnp.where(total == 0, 1, total))
+        none = jnp.abs(total) < jnp.finfo(total.dtype).tiny ** 0.5  # its derivative has 1/total²
+        return applied(memory.matrix, query) * jnp.where(none, 0, 1 / jnp.where(none, 1, total))
 
 
 @rule("retention", make="fixed")

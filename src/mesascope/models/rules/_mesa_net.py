@@ -32,8 +32,7 @@ class MesaNet(MemoryRule):
 
     The matrix is the minimum of $\sum_{i \le t} \zeta_i \|v_i - M k_i\|^2 + \mathrm{Tr}\, M \Lambda M^*$ with the weights
     $\zeta_i = \beta_i \prod_{i < s \le t} \gamma_s$. With `steps` the linear system is solved by that many steps of conjugate
-    gradients from 0, fewer where the residual is below rounding, 16 ε ‖q‖. G and H have at least single precision, for
-    tokens of half precision, too.
+    gradients from 0, fewer where the residual is below rounding, 16 ε ‖q‖.
 
     Attributes:
         rate: β, one number for every head.
@@ -97,8 +96,7 @@ class MesaNet(MemoryRule):
 
     def empty(self, value: Array, key: Array) -> Moments:
         """Return zeros."""
-        kind = jnp.promote_types(value.dtype, jnp.float32)
-        return Moments(*(jnp.zeros((len(one), *key.shape), kind) for one in (value, key)))
+        return Moments(*(jnp.zeros((len(one), *key.shape), value.dtype) for one in (value, key)))
 
     def write(self, memory: Moments, token: MemoryToken) -> Moments:
         """Return G and H after the token."""
@@ -108,13 +106,13 @@ class MesaNet(MemoryRule):
 
     def read(self, memory: Moments, query: Array) -> Array:
         """Return G (H + Λ)^{-1} q."""
-        gram, wide = memory.gram, query.astype(memory.gram.dtype)
+        gram = memory.gram
         penalty = over_batch(jnp.exp(self.log_penalty), query.shape[-1]).astype(gram.real.dtype)
         if self.steps is None:
-            solution = _solved(gram, penalty, wide)
+            solution = _solved(gram, penalty, query)
         else:
-            solution = _by_conjugate_gradients(gram, penalty, wide, self.steps)
-        return applied(memory.products, solution).astype(query.dtype)
+            solution = _by_conjugate_gradients(gram, penalty, query, self.steps)
+        return applied(memory.products, solution)
 
 
 def _solved(gram: Array, penalty: Array, query: Array) -> Array:
@@ -126,8 +124,11 @@ def _solved(gram: Array, penalty: Array, query: Array) -> Array:
 def _by_conjugate_gradients(gram: Array, penalty: Array, query: Array, steps: int) -> Array:
     """Return the solution of (H + Λ) x = q after steps of conjugate gradients from x = 0 (Hestenes and Stiefel).
 
-    A member of the batch whose residual is below rounding takes no more steps: 16 ε ‖q‖.
+    A member of the batch whose residual is below rounding takes no more steps: 16 ε ‖q‖. The solution is linear in q: it is
+    found for queries whose largest entry is 1, whose squares are not too small.
     """
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(query), 0))
+    query = query / jnp.where(size > 0, size, 1)
     floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _square(query)
 
     def step(_: Any, state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -140,7 +141,7 @@ def _by_conjugate_gradients(gram: Array, penalty: Array, query: Array, steps: in
         return x, residual, residual + _ratio(after, square, active) * direction, after
 
     start = jnp.zeros_like(query), query, query, _square(query)
-    return jax.lax.fori_loop(0, steps, step, start)[0]
+    return size * jax.lax.fori_loop(0, steps, step, start)[0]
 
 
 def _square(vectors: Array) -> Array:

@@ -189,7 +189,8 @@ class Gate(eqx.Module):
 
     def __call__(self, stream: Array) -> Array:
         """Return the gate at every token: (n, width, batch) → (n, size, heads · batch)."""
-        seen = head_streams(self.weights, stream).real
+        kind = jnp.result_type(self.weights, stream)
+        seen = head_streams(self.weights.astype(kind), stream.astype(kind)).real
         return jax.nn.sigmoid(seen + over_batch(self.bias, seen.shape[-1]).astype(seen.dtype))
 
 

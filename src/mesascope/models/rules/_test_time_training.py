@@ -108,7 +108,7 @@ class TTTLinear(MemoryRule):
         if norm is not None and self.w_0.shape[1] != self.w_0.shape[2]:
             raise ValueError(
                 f"norm: values of {self.w_0.shape[1]} entries cannot be added to keys of {self.w_0.shape[2]}; "
-                "make key_size and value_size equal, or use norm=False"
+                "make key_size and value_size equal, or do without normalization (norm = false)"
             )
         self.mini_batch = integer_at_least("mini_batch", mini_batch, 1)
 
