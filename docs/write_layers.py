@@ -21,7 +21,17 @@ import scipy.optimize
 
 import mesascope as ms
 from mesascope.core import named_key
-from mesascope.records import LAYERS, JudgedLayer, LayerRecord, LayersRecord, provenance, write_text
+from mesascope.learners import KalmanFilter, Ridge, predictions, prompt_examples
+from mesascope.probes._headline import share
+from mesascope.records import (
+    LAYERS,
+    BestRecord,
+    JudgedLayer,
+    LayerRecord,
+    LayersRecord,
+    provenance,
+    write_text,
+)
 from mesascope.report import layers_figure, render
 from mesascope.specs import SpecError, known_kinds
 from mesascope.studies import StudySpec, TrainSpec, parse_spec
@@ -183,6 +193,20 @@ def measured(model: Any, data: str) -> dict[str, Any]:
     }
 
 
+def best(data: str) -> dict[str, Any] | None:
+    """Bayes' rule on prompts: the error of the learner that it is, on the same samples; None for sequences."""
+    if is_tokens(data):
+        return None
+    drifts = data.startswith("drifting")
+    learner: Any = KalmanFilter(NOISE**2, (DRIFT / NOISE) ** 2) if drifts else Ridge(NOISE**2)
+
+    def answers(x: Any, y: Any) -> Any:
+        return predictions(learner, *prompt_examples(x, y))[:, -1, 0]
+
+    numbers = ", ".join(f"{name} {float(value):.3g}" for name, value in learner.hyperparameters.items())
+    return {"learner": f"`{learner.name}` ({numbers})", **measured(answers, data)}
+
+
 def exact(rule: str, data: str, found: Mapping[str, Any]) -> float | None:
     """The exact error of a rule with these gates, where second moments give it."""
     if is_tokens(data):
@@ -278,17 +302,19 @@ def written(page: str, record: LayersRecord) -> str:
     for name, layers in record.data.items():
         mark = f"<!--{name}-->"
         start, end = page.index(mark) + len(mark), page.index(f"<!--/{name}-->")
-        page = page[:start] + "\n" + table(layers) + page[end:]
+        page = page[:start] + "\n" + table(layers, record.best.get(name)) + page[end:]
     return page
 
 
-def table(layers: Mapping[str, LayerRecord]) -> str:
-    """A row for each rule: the errors with given and with trained weights, and what identification says of both."""
+def table(layers: Mapping[str, LayerRecord], best: BestRecord | None) -> str:
+    """A row for each rule, the smallest error first: errors with given and trained weights, and what both compute."""
     lines = [
-        "| rule | gates, gain | error | exact | what it computes | trained | what it computes then |",
+        "| rule | gates, gain | error | exact | it computes | trained: error | trained: it computes |",
         "|---|---|---|---|---|---|---|",
     ]
-    for rule, one in layers.items():
+    if best is not None:
+        lines.append(f"| *Bayes' rule* | | {with_interval(best)} | | {best.learner} | | |")
+    for rule, one in sorted(layers.items(), key=lambda pair: pair[1].given.error):
         gates = ", ".join(shown(name, value) for name, value in {**one.gates, "gain": one.gain}.items())
         reached = sum(end <= _SAME * one.starts[0] for end in one.starts)
         gates += "" if reached == len(one.starts) else f" ({reached} of {len(one.starts)} searches)"
@@ -307,11 +333,19 @@ def shown(name: str, value: float) -> str:
 
 
 def verdict(one: JudgedLayer) -> str:
-    """The headline, and which learners are the same function."""
-    return "; ".join((one.headline, *one.same))
+    """The headline in short: the learners, and the share of the mean square of the predictions that they leave unexplained."""
+    first, *more = one.headline.replace(" of its mean square unexplained", "").split("; ")
+    if one.verdict == "identified":
+        return "; ".join((first, *one.same))
+    if one.verdict == "none":
+        return f"none; the nearest leave {share(next(iter(one.distances.values())))}"
+    if not more:
+        return f"{first}, or others"
+    learners = more[0].removesuffix(" cannot be told apart here")
+    return f"{learners}, which cannot be told apart: {first.rpartition(': ')[2]}"
 
 
-def with_interval(one: JudgedLayer) -> str:
+def with_interval(one: JudgedLayer | BestRecord) -> str:
     """A mean and its 95 % interval."""
     low, high = one.interval
     return f"{one.error:.3f} [{low:.3f}, {high:.3f}]"
@@ -327,7 +361,8 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: computed(folder, name) for name in DATA}
-    kept = LayersRecord.model_validate({"data": found, "provenance": provenance()})
+    bayes = {name: one for name in DATA if (one := best(name)) is not None}
+    kept = LayersRecord.model_validate({"data": found, "best": bayes, "provenance": provenance()})
     write_text(LAYERS, kept.model_dump_json() + "\n")
     for name in kept.data:
         render(layers_figure(kept, name), picture(name), formats=("png",))

@@ -46,7 +46,12 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "formula", "train", "identify
         ),
         (("reproduce", "zheng2023"), "mesascope reproduce: paper 'zheng2023' is unknown (did you mean"),
         (("reproduce", "zheng2024/conservatoin"), "(did you mean 'zheng2024/conservation'?)"),
-        (("kinds", "uniform"), "mesascope kinds: 'uniform' is a kind; see `mesascope kinds law`"),
+        (("kinds", "uniform"), "mesascope kinds: 'uniform' is a kind; see `mesascope kinds law uniform`"),
+        (
+            ("kinds", "rule", "deltanet"),
+            "mesascope kinds: unknown rule 'deltanet'; did you mean 'delta-net'?",
+        ),
+        (("kinds", "", "delta-net"), "mesascope kinds: unknown family ''; use one of"),
         (("kinds", "lawn"), "mesascope kinds: unknown family 'lawn'; did you mean 'law'?"),
         (("cite", "zheng2023"), "mesascope cite: unknown reference 'zheng2023'; did you mean 'zheng2024'?"),
     ],

@@ -13,12 +13,14 @@ from ._plugin import PluginOption
 class Kinds(PluginOption):
     """List the kinds that specifications can name, by family: laws, processes, models, layers, learners and more.
 
-    With FAMILY, every kind is listed with its fields. Kinds of files given by --plugin and of installed packages are
-    included.
+    With FAMILY, every kind is listed with its fields; with NAME, that kind alone. Kinds of files given by --plugin and of
+    installed packages are included.
     """
 
     family: Annotated[Positional[str], arg(metavar="[FAMILY]")] = ""
     """law, process, model, layer, learner, …; by default the names of all families and kinds."""
+    name: Annotated[Positional[str], arg(metavar="[NAME]")] = ""
+    """A kind of the family, such as delta-net of rule."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: families, from names to kinds, each with summary, fields and an example."""
 
@@ -28,12 +30,20 @@ class Kinds(PluginOption):
 
         with prints_to_stderr():
             known = families()  # loads installed packages
-            if self.family and self.family not in known:
-                owners = [f"`mesascope kinds {name}`" for name in known if self.family in known_kinds(name)]
+            if (self.family or self.name) and self.family not in known:
+                owners = [
+                    f"`mesascope kinds {name} {self.family}`"
+                    for name in known
+                    if self.family in known_kinds(name)
+                ]
                 if owners:
                     raise InputError(f"{self.family!r} is a kind; see {' and '.join(owners)}")
                 raise InputError(unknown("family", self.family, known))
             found = {name: known_kinds(name) for name in ((self.family,) if self.family else known)}
+            if self.name and self.name not in found[self.family]:
+                raise InputError(unknown(self.family, self.name, list(found[self.family])))
+            if self.name:
+                found = {self.family: {self.name: found[self.family][self.name]}}
             tables = {
                 family: {name: _table(kind) for name, kind in kinds.items()}
                 for family, kinds in found.items()

@@ -56,7 +56,8 @@ class MemoryLayer(BatchLastLayer):
         rule: how a memory is written and read, e.g. `GatedLinearAttention`, `DeltaNet`, `Titans` or `MesaNet`.
         keys: "unit": keys and queries are divided by their length; or "free".
         feature_map: φ: "identity", "elu" (elu(x) + 1), "relu" or "silu"; all but the first for real streams only.
-        context: "causal": token t reads M_t; "all": all tokens read the memory of all, "examples": that of all but the last.
+        context: "causal": token t reads M_t; "all": all tokens read the memory of all, "examples": that of all but the last, as
+            prompts need it, whose last token is the query.
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, unknown names, something that is not a rule;

@@ -75,6 +75,7 @@ from ._identity import code_digest as code_digest
 from ._identity import difference as difference
 from ._identity import identity as identity
 from ._layers import LAYERS as LAYERS
+from ._layers import BestRecord as BestRecord
 from ._layers import JudgedLayer as JudgedLayer
 from ._layers import LayerRecord as LayerRecord
 from ._layers import LayersRecord as LayersRecord

@@ -51,15 +51,31 @@ class LayerRecord(BaseModel, frozen=True, extra="forbid"):
     trained: JudgedLayer
 
 
+class BestRecord(BaseModel, frozen=True, extra="forbid"):
+    """The predictor that no other beats on some data.
+
+    Attributes:
+        learner: the learner with its hyperparameters, as Markdown.
+        error: mean squared error of its predictions.
+        interval: 95 % interval of the error.
+    """
+
+    learner: str
+    error: float
+    interval: tuple[float, float]
+
+
 class LayersRecord(BaseModel, frozen=True, extra="forbid"):
     """All rules on several kinds of data.
 
     Attributes:
         data: a kind of data in words → the name of a rule → what was found.
+        best: a kind of data → the best predictor, where it is known.
         provenance: versions, commit and time.
     """
 
     data: dict[str, dict[str, LayerRecord]]
+    best: dict[str, BestRecord] = {}
     provenance: Provenance
 
 
