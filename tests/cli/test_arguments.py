@@ -178,3 +178,9 @@ def test_claims(run):
     assert one.out.startswith("zheng2024/conservation: a² − b² is conserved")
     assert "outcome     holds (exact)" in one.out and "horizon" in one.out
     assert max(map(len, one.out.splitlines())) <= 80
+
+
+def test_one_kind_of_a_family(run):
+    status, out, err = run("kinds", "rule", "delta-net")
+    assert (status, err) == (0, "")
+    assert out.startswith("delta-net  ") and "titans" not in out

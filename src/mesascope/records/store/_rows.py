@@ -50,8 +50,8 @@ class RunRow:
 
 
 def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
-    """For each run, the settings that are not equal in all runs of its kind, by path."""
-    specs = [flat(row.spec) for row in rows]
+    """For each run, the settings that are not equal in all runs of its kind, by path, such as model.layers.0.rule.kind."""
+    specs = [flat(_with_numbers(row.spec)) for row in rows]
     shared: dict[str, dict[str, Any]] = {}
     for row, spec in zip(rows, specs, strict=True):
         before = shared.get(row.kind, spec)
@@ -60,6 +60,15 @@ def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
         {name: one for name, one in spec.items() if name not in shared[row.kind]}
         for row, spec in zip(rows, specs, strict=True)
     ]
+
+
+def _with_numbers(value: Any) -> Any:
+    """The value with tables by their number in place of lists of tables."""
+    if isinstance(value, Mapping):
+        return {name: _with_numbers(one) for name, one in value.items()}
+    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        return {str(number): _with_numbers(one) for number, one in enumerate(value)}
+    return value
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
