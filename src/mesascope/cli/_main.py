@@ -124,7 +124,7 @@ def _status_of(error: BaseException, left: str) -> tuple[int | None, str]:
     if isinstance(error, ValueError):
         return (BAD_INPUT if disk is None else FAILED), str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
-        return FAILED, "out of memory; take a smaller dim, batch or number of samples"
+        return FAILED, "out of memory; take a smaller dim, batch, number of samples or model"
     if isinstance(error, FileNotFoundError) and not _has_current_folder():
         return BAD_INPUT, "the current folder was deleted; change to another one"
     if disk is not None:

@@ -31,7 +31,7 @@ class Outcome(Ending):
     NOT_FINITE = (
         "not finite",
         "the loss is infinite or not a number at the start, before any step; no learning rate fixes that: start from smaller "
-        "weights, take smaller tokens (the scale of the law, the noise), or precision = 'float64'",
+        "weights, take smaller tokens (the scale of the law, the noise), a smaller rate of a memory, or precision = 'float64'",
     )
     STEP_LIMIT = (
         "step limit",

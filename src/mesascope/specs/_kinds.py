@@ -331,6 +331,8 @@ def _read_fields(
 ) -> Component:
     for key in given:
         if key not in known:
+            if known == ["kind"]:
+                raise SpecError(f"unknown field {show(key)}; {cls.name} has no fields")
             raise SpecError(unknown("field", key, known))
     return construct(cls, given, info.context if info else None)
 
