@@ -323,6 +323,8 @@ def _read(
     if not isinstance(name, str) or name not in known:
         raise SpecError(unknown("kind", name, list(known)), "kind")
     fields = {key: one for key, one in table.items() if key != "kind"}
+    if fields and not _names(known[name]):
+        raise SpecError(f"unknown field {show(next(iter(fields)))}; {name} has no fields")
     return _read_fields(known[name], fields, info, ["kind", *_names(known[name])])
 
 
@@ -331,8 +333,6 @@ def _read_fields(
 ) -> Component:
     for key in given:
         if key not in known:
-            if known == ["kind"]:
-                raise SpecError(f"unknown field {show(key)}; {cls.name} has no fields")
             raise SpecError(unknown("field", key, known))
     return construct(cls, given, info.context if info else None)
 

@@ -488,6 +488,8 @@ def test_bad_input(message):
         ({"kind": "mesa-net", "steps": 0}, "rule.steps"),
         ({"kind": "mesa-net", "penalty": 0}, "rule.penalty must be greater than 0"),
         ("deltanet", "did you mean 'delta-net'"),
+        ({"kind": "linear-attention", "decay": 0.5}, "unknown field 'decay'; linear-attention has no fields"),
+        ({"kind": "ttt-linear", "norm": "no"}, "rule.norm must be true or false, got 'no'"),
     ],
 )
 def test_bad_specifications(table, message):
