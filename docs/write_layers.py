@@ -336,13 +336,19 @@ def verdict(one: JudgedLayer) -> str:
     """The headline in short: the learners, and the share of the mean square of the predictions that they leave unexplained."""
     first, *more = one.headline.replace(" of its mean square unexplained", "").split("; ")
     if one.verdict == "identified":
-        return "; ".join((first, *one.same))
+        return "; ".join((first, *map(in_short, one.same)))
     if one.verdict == "none":
         return f"none; the nearest leave {share(next(iter(one.distances.values())))}"
     if not more:
         return f"{first}, or others"
     learners = more[0].removesuffix(" cannot be told apart here")
     return f"{learners}, which cannot be told apart: {first.rpartition(': ')[2]}"
+
+
+def in_short(same: str) -> str:
+    """The sentence on learners that are the same, or their number if there are more than three."""
+    count = same.count(", ") if " are the same as " in same else 1
+    return same if count <= 3 else f"as fitted, {count} other learners are the same"
 
 
 def with_interval(one: JudgedLayer | BestRecord) -> str:
