@@ -14,6 +14,8 @@ ALL := $(VENV)/.all
 # environment is half made and builds it afresh.
 UNFINISHED := $(VENV).installing
 UV := $(BIN)/uv pip install --python $(BIN)/python
+# Containers often set this: every process would then compile all that it imports anew, some three seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup again reproduce lab test test-all stress faults lint names notebooks docs bench release lock clean
 .DELETE_ON_ERROR:
