@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from mesascope.models import (
-    AfterFirst,
     FactoredLinearSelfAttention,
     LinearAttentionStack,
     LinearSelfAttention,
@@ -15,6 +14,7 @@ from mesascope.models import (
     Residual,
     Stack,
 )
+from mesascope.models._around_layer import AfterFirst
 
 KEY = jax.random.key(0)
 

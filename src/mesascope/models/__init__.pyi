@@ -1,7 +1,6 @@
 from ._around_embedding import Projected as Projected
 from ._around_embedding import RealForm as RealForm
 from ._around_embedding import WithPositions as WithPositions
-from ._around_layer import AfterFirst as AfterFirst
 from ._around_layer import PreNorm as PreNorm
 from ._around_layer import Residual as Residual
 from ._batch_last_layer import BatchLastLayer as BatchLastLayer

@@ -82,3 +82,4 @@ from ._shape import Data as Data
 from ._shape import Shape as Shape
 from ._signatures import Built as Built
 from ._signatures import kind_of_function as kind_of_function
+from ._source_alone import SourceAlone as SourceAlone

@@ -19,6 +19,7 @@ from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 from ._errors import SpecError, SpecTypeError, error_path, one_line, show, show_text
 from ._plugin_errors import declared_at, described, message_of, raised_in
 from ._registry import LOCK, Kind, is_ours, recorded_kinds, register
+from ._source_alone import SourceAlone
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -80,14 +81,16 @@ def _shown(file: Path) -> str:
 
 def _executed(file: Path, name: str) -> list[Kind]:
     """Execute a file as a module of this name; return the kinds that it declares."""
-    spec = spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+    if file.suffix != ".py":
         raise ValueError(f"{file} is not a Python file; its name must end in .py")
+    loader = SourceAlone(name, str(file))
+    spec = spec_from_file_location(name, file, loader=loader)
+    assert spec is not None  # it has a loader
     sys.modules[name] = module = module_from_spec(spec)
     try:
         # relative paths of the command and of later files start where it was called
         with recorded_kinds(_check_kinds) as kinds, chdir(os.curdir):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
         place = raised_in(str(file), error)

@@ -75,7 +75,9 @@ def memory_solver(
         gain: factor > 0 of the prediction.
         key: random key, unused: all weights are given.
     """
-    from mesascope.models import AfterFirst, FirstBlock, PairedTokens, SequenceModel
+    from mesascope.models import FirstBlock, PairedTokens, SequenceModel
+
+    from .._around_layer import AfterFirst
 
     now, before = np.eye(3 * integer_at_least("dim", dim, 1)).reshape(3, dim, 3 * dim)[1:]
     layer = _solver(before, now, now, float(gain) * np.eye(dim), rule, keys, feature_map, "causal", key)

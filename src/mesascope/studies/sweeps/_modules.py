@@ -14,10 +14,11 @@ from importlib.machinery import (
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
     FileFinder,
-    SourceFileLoader,
 )
 from types import ModuleType
 from typing import NamedTuple
+
+from mesascope.specs import SourceAlone
 
 _INSTALLED = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
@@ -31,15 +32,8 @@ class _Imported(NamedTuple):
     files: dict[str, tuple[int, int]]
 
 
-class _SourceAlone(SourceFileLoader):
-    """Compiles the source at every import. Stored bytecode is compared with its source by whole seconds and by size only."""
-
-    def path_stats(self, path: str) -> dict[str, float]:
-        raise OSError(f"bytecode of {path} is neither read nor written")
-
-
 _find_sources = FileFinder.path_hook(
-    (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceAlone, SOURCE_SUFFIXES)
+    (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceAlone, SOURCE_SUFFIXES)
 )
 
 _cached = _Imported((), {}, {})
