@@ -73,7 +73,7 @@ def test_steps_of_the_flow_of_a_transformer(benchmark, bar):
 def test_flow_of_a_transformer_through_its_plateau(benchmark, bar):
     """The flow of the claim to time 200, where it has left the plateau of unigrams, whose loss is 4.97; compiled anew."""
     bar(
-        what="exact flow of that transformer through its plateau, compilation included",
+        what="exact flow of such a transformer (width 16, T = 10) through its plateau, compilation included",
         seconds=300.0,
     )
     start, flows = _exact_flow.transformer(_exact_flow._Saddle(width=16), 10), []
