@@ -132,6 +132,7 @@ from .processes import RandomFeatures as RandomFeatures
 from .processes import RotationAR as RotationAR
 from .processes import ScipyLaw as ScipyLaw
 from .processes import SequenceProcess as SequenceProcess
+from .processes import SineWaves as SineWaves
 from .processes import Sparse as Sparse
 from .processes import StudentT as StudentT
 from .processes import SymbolPool as SymbolPool

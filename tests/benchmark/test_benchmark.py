@@ -270,7 +270,7 @@ def test_answers_that_are_written_are_kept(benchmark_of_few, tmp_path):
             raise KeyboardInterrupt
         return Answer(verdict="none")
 
-    out = tmp_path / "answers.json"
+    out = tmp_path / f"{'a' * 250}.json"  # as long as names may be
     with pytest.raises(KeyboardInterrupt):
         benchmark_of_few.answer(failing, "mine", out)
     assert len(read_json(out, Answers).answers) == 2

@@ -204,6 +204,12 @@ def test_a_specification_is_downloaded_and_another_opened(opened):
     opened.locator(".q-uploader__input").set_input_files(content)
     opened.wait_for_function("location.search.includes('law.scale=2')")
     assert box(opened, "init.b").input_value() == "1"
+    opened.get_by_role("button", name="Share").click()
+    opened.get_by_text("Open a specification …").click()
+    opened.locator(".q-uploader__input").set_input_files(
+        content | {"name": "bad.json", "buffer": b'{"dim": 1000}'}
+    )
+    wait_for_text(opened.locator(".q-notification"), "'bad.json': .*")
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from mesascope.processes import (
     PromptMixture,
     RandomDiagonal,
     RandomFeatures,
+    SineWaves,
     TaskPool,
     TwoLayerReLU,
     Uniform,
@@ -130,6 +131,23 @@ def test_features_are_the_same_in_all_prompts():
     judge(products(weights), 2 / 4 * np.eye(4))
     # The features of another seed do not explain the labels.
     assert least_squares(np.asarray(RandomFeatures(4, seed=2).feature_values(x)), y)[1].mean() > 0.01
+
+
+def test_sine_waves_have_their_means_and_products():
+    # E A = 0.3, E A² = 0.31/3; sin φ has the mean 2/π, cos φ the mean 0, for φ uniform on [0, π].
+    x, y = sample(NonlinearRegression(2, SineWaves(), Uniform(5)), 2)
+    sums = x.sum(-1)
+    judge(y - 0.6 / np.pi * np.cos(sums), 0)
+    judge(y[:, 0] * y[:, 1] - 0.31 / 6 * np.cos(sums[:, 0] - sums[:, 1]), 0)
+
+
+def test_sine_waves_are_drawn_within_their_bounds():
+    waves = SineWaves(2, 3)
+    amplitudes, phases = waves.draw(named_key(0), 1, 1000)
+    assert amplitudes.min() >= 2 and amplitudes.max() <= 3
+    assert phases.min() >= 0 and phases.max() <= np.pi
+    tops = waves.values((amplitudes, phases), (np.pi / 2 - np.asarray(phases))[:, None, None])
+    np.testing.assert_allclose(tops[:, 0], amplitudes, rtol=1e-12)
 
 
 def test_nonlinear_labels_have_noise():

@@ -117,6 +117,63 @@ def test_best_step_against_enumeration(
     assert -b / (2 * a) == pytest.approx(steps[2], rel=1e-10)  # a least-squares fit: a few hundred roundings
 
 
+def least_loss_on_a_grid(examples, half_width, least, largest):
+    """The least ½E(ŷ − y)² of ŷ = m + (1/N) Σ_i (k(x_i) y_i + g(x_i)), with k, g and m free at every node of the inputs.
+
+    For each query it is a least-squares problem in k, g and m: what N examples put at a node, with and without their labels.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    x, p, n = half_width * nodes, weights / 2, examples
+    amplitudes, phases = least + (largest - least) * (nodes + 1) / 2, np.pi * (nodes + 1) / 2
+    waves = amplitudes[:, None, None] * np.sin(x + phases[:, None])  # (amplitude, phase, x)
+    mean = np.einsum("a,f,afx->x", p, p, waves)
+    both = np.einsum("a,f,afx,afz->xz", p, p, waves, waves)
+    pairs, labelled = (1 - 1 / n) * np.outer(p, p), pairs_of(p, n, mean)
+    seconds = np.block(
+        [
+            [np.diag(p * np.diag(both)) / n + pairs * both, labelled, (p * mean)[:, None]],
+            [labelled.T, np.diag(p) / n + pairs, p[:, None]],
+            [(p * mean)[None], p[None], np.ones((1, 1))],
+        ]
+    )
+    crossed = np.concatenate([p[:, None] * both, np.outer(p, mean), mean[None]])  # with the query's label
+    explained = np.einsum("kq,kq->q", crossed, np.linalg.pinv(seconds, rcond=1e-13, hermitian=True) @ crossed)
+    return p @ (np.diag(both) - explained) / 2
+
+
+def pairs_of(p, n, mean):
+    """E of the labels at a node times the number of examples at another, both over N."""
+    return np.diag(p * mean) / n + (1 - 1 / n) * np.outer(p * mean, p)
+
+
+@pytest.mark.parametrize("examples", [1, 4, 10])
+@pytest.mark.parametrize(
+    ("half_width", "amplitudes"), [(5.0, (0.1, 0.5)), (1.0, (0.1, 0.5)), (2.5, (1.0, 1.5))]
+)
+def test_best_step_on_sine_waves_is_least_squares_on_a_grid(examples, half_width, amplitudes):
+    least, largest = amplitudes
+    best = vonoswald2023.best_sine_step_loss(examples, half_width=half_width, least=least, largest=largest)
+    assert best == pytest.approx(least_loss_on_a_grid(examples, half_width, least, largest), rel=1e-9)
+
+
+def test_best_step_on_sine_waves_falls_with_examples():
+    losses = [vonoswald2023.best_sine_step_loss(examples) for examples in (1, 10, 100, 10_000)]
+    assert losses == sorted(losses, reverse=True)
+    # Nearly inversely to their number: N L tends to a constant.
+    assert losses[3] * 10_000 == pytest.approx(losses[2] * 100, rel=0.02)
+    # Over whole periods sin² and cos² have the mean ½, and a half width of 1e9 is one up to 1e-9.
+    assert vonoswald2023.best_sine_step_loss(10, half_width=np.pi) == pytest.approx(
+        vonoswald2023.best_sine_step_loss(10, half_width=1e9), rel=1e-8
+    )
+
+
+def test_impossible_waves_are_refused():
+    with pytest.raises(ValueError, match=r"largest, 0\.05, is below least, 0\.1: swap them"):
+        vonoswald2023.best_sine_step_loss(10, largest=0.05)
+    with pytest.raises(ValueError, match="examples must be at least 1"):
+        vonoswald2023.best_sine_step_loss(0)
+
+
 def test_published_numbers():
     # d = N = 10, U(−½, ½)
     law = {"variance": Fraction(1, 12), "kurtosis": Fraction(9, 5)}

@@ -108,7 +108,9 @@ class Benchmark:
         """
         require_x64("answer")
         out = Path(out)
-        with folder_lock(out.parent, out.name):
+        with folder_lock(
+            out.parent, out.name[:50]
+        ):  # with all of a long name there would be no room for the rest
             return self._answer(method, called, out, progress)
 
     def _answer(

@@ -9,6 +9,7 @@ from weakref import WeakMethod
 
 from nicegui import events, ui
 
+from mesascope.specs import show
 from mesascope.studies import FlowSpec, SpecError, parse_file
 
 from ._compare_page import compare_address
@@ -151,7 +152,7 @@ class SettingPage(Frame):
         try:
             spec = await asyncio.to_thread(lambda: read_setting(parse_file(content)))
         except (SpecError, ValueError) as error:
-            ui.notify(str(error), type="negative", multi_line=True)
+            ui.notify(f"{show(event.file.name)}: {error}", type="negative", multi_line=True)
             return
         await self.replace(spec)
 

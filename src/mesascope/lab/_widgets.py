@@ -119,7 +119,7 @@ class Field(_Input):
         return self._entered(event.value or "")
 
     def _dragged(self, event: Any) -> Awaitable[None] | None:
-        if self._muted or event.value is None:
+        if self._muted or not isinstance(event.value, int | float):  # a browser may send anything
             return None
         text = f"{event.value:.6g}"
         with self._silently():

@@ -41,6 +41,7 @@ from ._random_diagonal import RandomDiagonal as RandomDiagonal
 from ._rotation_ar import RotationAR as RotationAR
 from ._scipy_law import ScipyLaw as ScipyLaw
 from ._scipy_law import from_scipy as from_scipy
+from ._sine_waves import SineWaves as SineWaves
 from ._sparse import Sparse as Sparse
 from ._student import StudentT as StudentT
 from ._symbol_pool import SymbolPool as SymbolPool

@@ -9,6 +9,7 @@ from mesascope.papers._prompts import construction_model
 from mesascope.papers.vonoswald2023 import (
     _common,
     _constructions,
+    _curved,
     _interleaved,
     _layers,
     _looped,
@@ -34,6 +35,7 @@ LOOPED = {
     "tasks": 300,
 }
 INTERLEAVED = {"batch": 64, "recorded": [150, 300], "seeds": 2, "tasks": 2000}
+CURVED = {"recorded": [1000, 2000], "prompts": 5000}
 COPYING = {"recorded": [900, 1800], "seeds": 2, "tasks": 1000}
 
 
@@ -148,6 +150,18 @@ def nearly_corrected(patch):
     patch.setattr(_looped, "_best", changed)
 
 
+def bent(patch):
+    """The networks see every label bent: y + 10y²."""
+    right = _curved._asked
+    patch.setattr(_curved, "_asked", lambda model, x, y: right(model, x, y + 10 * y**2))
+
+
+def better_step(patch):
+    """The formula for the best step says a quarter of its loss."""
+    right = theory.best_sine_step_loss
+    patch.setattr(theory, "best_sine_step_loss", lambda *args, **law: right(*args, **law) / 4)
+
+
 CASES = {
     "vonoswald2023/proposition-1": Case(
         SMALL, scaled(_constructions, "predictions", 1 + 1e-10), traced=False
@@ -196,5 +210,11 @@ CASES = {
     ),
     "vonoswald2023/interleaved-copying": Case(
         COPYING, at_rest(_interleaved, "fall", keys_for_queries), traced=False
+    ),
+    "vonoswald2023/curved-functions": Case(
+        CURVED,
+        at_rest(_curved, "fall", better_step),
+        (at_rest(_curved, "fall", bent),),
+        traced=False,
     ),
 }

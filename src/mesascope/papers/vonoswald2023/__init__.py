@@ -1,6 +1,7 @@
 """Von Oswald et al. 2023, Transformers Learn In-Context by Gradient Descent: its claims and figures."""
 
 from ._constructions import CLAIMS as _CONSTRUCTIONS
+from ._curved import CLAIMS as _CURVED
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._headlines import HEADLINES as HEADLINES
 from ._interleaved import CLAIMS as _INTERLEAVED
@@ -9,4 +10,4 @@ from ._looped import CLAIMS as _LOOPED
 from ._named import CLAIMS as _NAMED
 from ._one_layer import CLAIMS as _ONE_LAYER
 
-CLAIMS = (*_CONSTRUCTIONS, *_ONE_LAYER, *_LARGER_INPUTS, *_NAMED, *_LOOPED, *_INTERLEAVED)
+CLAIMS = (*_CONSTRUCTIONS, *_ONE_LAYER, *_LARGER_INPUTS, *_NAMED, *_LOOPED, *_INTERLEAVED, *_CURVED)

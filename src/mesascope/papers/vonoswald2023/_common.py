@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -16,7 +18,11 @@ from mesascope.theory import vonoswald2023 as theory
 from .._claim import Settings
 from .._prompts import construction_model
 
+if TYPE_CHECKING:
+    import optax
+
 PAPER = "vonoswald2023"
+TRUNCATED = 0.87962566  # standard deviation of N(0, 1) cut off at ±2
 
 
 class Data(Settings):
@@ -60,3 +66,12 @@ def query_sensitivities(model: PromptModel, x: Array, y: Array) -> Array:
         return model(jnp.concatenate([inputs, query[None]])[None], labels[None])[0]
 
     return jax.vmap(jax.grad(answer))(x[:, -1], x[:, :-1], y[:, :-1])
+
+
+@cache  # equal optimizers share their compiled code
+def authors_adam(rate: float, cosine_over: int, clip: float) -> optax.GradientTransformation:
+    """Adam with the authors' second decay and a clip of the gradient's norm; its rate is constant or falls to 0."""
+    import optax
+
+    schedule = optax.cosine_decay_schedule(rate, cosine_over) if cosine_over else rate
+    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(schedule, b2=0.98))

@@ -6,6 +6,7 @@ _LAYER = ("trained-loss", "sensitivities", "interpolated-weights", "larger-input
 _LOOPED = ("looped-gd-plus-plus",)
 _TRAINED = (*_LAYER, *_LOOPED)
 _INTERLEAVED = ("interleaved-one-step", "interleaved-copying")
+_CURVED = ("curved-functions",)
 
 DIFFERENCES = (
     Difference(
@@ -33,6 +34,38 @@ DIFFERENCES = (
         "smaller",
     ),
     Difference(
+        "model",
+        "embedding of (x, y) in 40 entries, an MLP with 160 hidden units added to it, one head, no read-out, ŷ = −(last "
+        "entry); start: truncated normal, variance 0.002/columns (`non_linear_regression.ipynb`, cell 3; "
+        "`transformer.py:246-264`)",
+        "8 entries, 32 hidden units and a start of variance 1/columns",
+        _CURVED,
+        ("small",),
+        "smaller",
+    ),
+    Difference(
+        "model",
+        "GELU in its form with tanh (`attn.py:254`, JAX's default)",
+        "GELU",
+        _CURVED,
+        departure="same",
+    ),
+    Difference(
+        "data",
+        "y = A sin(x + φ), A uniform on (0.1, 0.5), φ on (0, π); both are drawn from one key, so that A = 0.1 + 0.4 φ/π "
+        "(`data.py:103-105`)",
+        "A and φ are independent",
+        _CURVED,
+    ),
+    Difference(
+        "data",
+        "N = 10, x uniform on (−5, 5) (`data.py:107-110`)",
+        "x uniform on (−2, 2)",
+        _CURVED,
+        ("small",),
+        "smaller",
+    ),
+    Difference(
         "optimizer",
         "Adam, second decay 0.98, rate 0.001, clip 0.001 (`constructed_token_setup.ipynb`, cell 4; `config.py:22`; text, "
         "A.12: clip 10); start: truncated normal, variance 0.002/11, looped 0.001/11 (`transformer.py:246`; the notebook's "
@@ -54,6 +87,16 @@ DIFFERENCES = (
         _TRAINED,
     ),
     Difference(
+        "optimizer",
+        "Adam, second decay 0.98 (`config.py:23`), rate 0.001, clip 100 (`non_linear_regression.ipynb`, cell 3)",
+        "the same with rate 0.03 and a cosine schedule",
+        _CURVED,
+        ("small",),
+    ),
+    Difference("steps", "20 000 (`non_linear_regression.ipynb`, cell 3)", "2000", _CURVED, ("small",)),
+    Difference("batch", "2048 (`non_linear_regression.ipynb`, cell 3)", "64", _CURVED, ("small",)),
+    Difference("seeds", "1 (`non_linear_regression.ipynb`, cell 3)", "5", _CURVED),
+    Difference(
         "steps",
         "more than 40 000 (Figure 5); 10 000 in `normal_token_construct.ipynb`, cell 4",
         "6000, full 10 000 (78 min; 40 000 would take about 5 h on two cores)",
@@ -67,7 +110,7 @@ DIFFERENCES = (
         "precision",
         "single: JAX's default, which nothing in `src/` changes",
         "single in training, double where layers are judged",
-        (*_TRAINED, *_INTERLEAVED),
+        (*_TRAINED, *_INTERLEAVED, *_CURVED),
     ),
     Difference("seeds", "5 (Figure 2), 1 in the notebook (cell 4)", "5, full 10; named 2, full 5", _LAYER),
     Difference("seeds", "1 in the notebook (`constructed_token_setup.ipynb`, cell 4)", "5", _LOOPED),
@@ -90,6 +133,15 @@ DIFFERENCES = (
         "GD++ tuned by Adam (`train.py:523-579`)",
         "fresh prompts for every seed; best step in closed form, GD++ by a search; relative squared distance, mean cosine",
         _TRAINED,
+    ),
+    Difference(
+        "evaluation",
+        "2048 fixed prompts; beside the same network with a fixed step of η = 0.1 for attention (cell 6), its embedding and "
+        "MLP trained by Adam with rate 0.0003 (`train.py:523-579`), whose features see the labels; cosine and L2 norms of "
+        "differences",
+        "fresh prompts for every seed; beside the best step on any features of the inputs, in closed form; the share of the "
+        "answers that is affine in one label",
+        _CURVED,
     ),
     Difference(
         "evaluation",

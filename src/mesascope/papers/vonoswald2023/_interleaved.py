@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,12 +33,7 @@ from .._recorded import recorded_models
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, loss_between, unless_falling
-from ._common import PAPER, Data, best_loss, best_step, data
-
-if TYPE_CHECKING:
-    import optax
-
-_TRUNCATED = 0.87962566  # standard deviation of N(0, 1) cut off at ±2
+from ._common import PAPER, TRUNCATED, Data, authors_adam, best_loss, best_step, data
 
 
 class PlacedPrompt(Embedding):
@@ -98,7 +93,7 @@ def _start(settings: _Training, key: Array) -> PromptModel:
     """One head of softmax attention, then one of linear attention, all entries of a truncated normal law."""
     embedding = PlacedPrompt(settings.dim, settings.places)
     width = embedding.width
-    size = (settings.scale / width) ** 0.5 / _TRUNCATED
+    size = (settings.scale / width) ** 0.5 / TRUNCATED
     names = ("w_k", "w_q", "w_p", "w_v")
     drawn = [size * jax.random.truncated_normal(one, -2, 2, (1, width, width)) for one in split_keys(key, 8)]
     first, second = (dict(zip(names, group, strict=True)) for group in (drawn[:4], drawn[4:]))
@@ -107,19 +102,11 @@ def _start(settings: _Training, key: Array) -> PromptModel:
     return PromptModel(embedding, Stack([Residual(softmax), Residual(linear)]), LastEntry(-1))
 
 
-@cache  # equal optimizers share their compiled code
-def _optimizer(rate: float, cosine_over: int) -> optax.GradientTransformation:
-    """Adam with the authors' second decay and clip, its rate constant or falling to 0."""
-    import optax
-
-    schedule = optax.cosine_decay_schedule(rate, cosine_over) if cosine_over else rate
-    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule, b2=0.98))
-
-
 @shared(_Training)
 def trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one transformer per seed; the claims about it share the training."""
-    optimizer = _optimizer(settings.rate, settings.recorded[-1] if settings.schedule == "cosine" else 0)
+    cosine_over = settings.recorded[-1] if settings.schedule == "cosine" else 0
+    optimizer = authors_adam(settings.rate, cosine_over, clip=10.0)
     rest: dict[str, Any] = {"optimizer": optimizer, "batch": settings.batch, "held_out": 2}
     seeds, recorded = seeds_of(settings), settings.recorded
     return recorded_models(partial(_start, settings), *data(settings), seeds, recorded, **rest)
