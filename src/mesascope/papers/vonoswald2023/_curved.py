@@ -181,7 +181,7 @@ def _figure(networks: dict[int, list[PromptModel]], losses: np.ndarray, settings
             Panel(
                 title=f"Loss, N = {settings.examples}",
                 xlabel="training step",
-                ylabel="loss / loss of the best step on features",
+                ylabel="loss / loss of the best step",
                 xscale="log",
                 yscale="log",
                 traces=(
@@ -234,7 +234,7 @@ CLAIMS = (
             the mean of all waves has 15 times (full: 13.8). An affine function of one label explains more than 80 % of the
             variance of the answers, all else fixed. A loss that is too high, but still fell by more than a tenth in the second
             half of the training, leaves the claim undecided. All thresholds are ours.""",
-        cost="about 3 h",
-        papers_setting="about 3 h",
+        cost="about 2 h",
+        papers_setting="about 2 h",
     ),
 )
