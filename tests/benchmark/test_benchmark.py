@@ -223,6 +223,13 @@ def test_errors_of_numbers_and_of_weights_are_counted(benchmark_of_few, entries)
     assert score(benchmark_of_few, rough).largest_error > 1e300  # inf where the ratio is no double
 
 
+def test_its_id_is_that_of_what_was_written_and_not_of_when(benchmark_of_few):
+    manifest = benchmark_of_few.manifest
+    other = manifest.provenance.model_copy(update={"mesascope": "0.0.0"})
+    assert manifest.model_copy(update={"provenance": other}).digest() == benchmark_of_few.id
+    assert manifest.model_copy(update={"seed": manifest.seed + 1}).digest() != benchmark_of_few.id
+
+
 def test_a_learner_that_nobody_knows_is_refused_by_name(benchmark_of_few, entries):
     answers = dict(perfect(benchmark_of_few).answers)
     (name,) = entries(benchmark_of_few, group="planted", learner="ridge")

@@ -21,8 +21,9 @@ from mesascope.probes import identify_along
 from mesascope.probes._candidates import Judgement
 from mesascope.probes._changes import changes
 from mesascope.probes._evidence import Evidence
+from mesascope.probes._identify_along import _alike
 from mesascope.probes._intervals import resampled_means
-from mesascope.probes._weights import Products, nearest_weights, weigh
+from mesascope.probes._weights import Products, nearest_weights, smallest_change, weigh
 from mesascope.records import AlongRecord, RecordError, read_along, read_dataset, write_along
 
 PROCESS, TASK = ms.LinearRegression(3, noise=0.5), ms.FewShot.every(6)
@@ -196,6 +197,7 @@ class TestRefusals:
             (planted, {"strategies": []}, "give 1 to 4 learners, got 0"),
             (planted, {"strategies": ["ridge"]}, "must be a list of learners such as"),
             (planted, {"strategies": Ridge(0.1)}, "must be a list of learners such as"),
+            (planted, {"strategies": [Ridge(0.1), Ridge(0.1)]}, "'ridge' is there twice with the same"),
             (planted, {"strategies": [UnigramPosterior(1.0)]}, "'unigram-posterior' reads symbols"),
             ({0.5: planted(0), 1.5: planted(1)}, {"steps": None}, "the number of steps"),
             ({"a": planted(0), "b": planted(1)}, {"steps": None}, "the number of steps"),
@@ -216,8 +218,37 @@ class TestRefusals:
         with pytest.raises(ValueError, match="after 1 steps is of another model than that after 0"):
             asked(models, steps=None, interface=None)
 
+    def test_modules_of_torch_with_other_shapes_are_refused(self):
+        torch = pytest.importorskip("torch")
+        models = [torch.nn.Linear(width, 1) for width in (4, 9)]
+        with pytest.raises(ValueError, match="after 1 steps is of another model than that after 0"):
+            list(_alike([0, 1], models.__getitem__))
+        assert list(_alike([0, 1], [models[0], models[0]].__getitem__)) == [(0, models[0]), (1, models[0])]
+
 
 # The weights and times themselves, with numbers
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_smallest_change_is_that_of_a_search(count):
+    """Over all directions of the plane in which weights keep their sum."""
+    answers = np.random.default_rng(count).normal(size=(count, 5))
+    found = smallest_change(answers @ answers.T, 2.0)
+    angles = np.linspace(0, np.pi, 20_001)
+    if count == 2:
+        moves = np.array([[1.0, -1.0]])
+    else:
+        first, second = np.array([1, -1, 0]) / 2**0.5, np.array([1, 1, -2]) / 6**0.5
+        moves = 2**0.5 * (np.cos(angles)[:, None] * first + np.sin(angles)[:, None] * second)
+    assert found == pytest.approx(np.min(np.sum((moves @ answers) ** 2, -1)) / 2, rel=1e-7)
+
+
+def test_predictions_on_a_line_can_be_exchanged():
+    """Any two of the three are apart, but the one between is a mixture of the others."""
+    ends = np.random.default_rng(0).normal(size=(2, 5))
+    three = np.array([ends[0], ends.mean(0), ends[1]])
+    assert smallest_change(three @ three.T, 1.0) == pytest.approx(0, abs=1e-12)
+    assert smallest_change((three[:2] @ three[:2].T), 1.0) > 0.1
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -118,6 +118,33 @@ def test_a_language_model_of_the_library_transformers(symbols):
 
 
 @pytest.mark.slow
+def test_a_language_model_that_is_trained_comes_to_count_symbols():
+    """On chains: at first it answers nearly uniformly, then like counts of symbols with a prior that is less than half as strong."""
+    model, torch = _gpt2("GPT2LMHeadModel", 3)
+
+    def found():
+        answer = identify(
+            model, CHAIN, TASK, tasks=100, learners=("uniform", "unigram-posterior"), search=False
+        )
+        ranked = {entry.learner: entry for entry in answer.ranking}
+        return ranked["uniform"].distance, ranked["unigram-posterior"]
+
+    uniform_before, counts_before = found()
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    for step in range(80):
+        tokens = torch.from_numpy(
+            np.array(CHAIN.sample(named_key(step, "training"), TASK.horizon, 128))
+        ).long()
+        optimizer.zero_grad()
+        model(tokens, labels=tokens).loss.backward()
+        optimizer.step()
+    uniform, counts = found()
+    assert uniform > 3 * uniform_before
+    assert counts.distance < 0.8 * uniform
+    assert counts.hyperparameters["concentration"] < counts_before.hyperparameters["concentration"] / 2
+
+
+@pytest.mark.slow
 def test_a_backbone_of_the_library_transformers_reads_embedded_prompts(prompts):
     backbone, torch = _gpt2("GPT2Model", 1)
     inputs = prompts.x.shape[-1]

@@ -262,7 +262,7 @@ def record(*names, interval=(0.58, 0.62), different=True):
             [record("ridge", "average", different=False)],
             "ambiguous",
             "do not tell the weights",
-            "predict nearly the same (condition number 1.5)",
+            "leaves the predictions nearly the same (condition number 1.5)",
         ),
     ],
 )

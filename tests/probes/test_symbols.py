@@ -125,6 +125,20 @@ def test_logits_are_refused():
         identify(lambda contexts: np.log(bayes(1.0)(contexts)), PROCESS, TASK, tasks=200)
 
 
+def test_probabilities_of_another_sum_are_refused():
+    with pytest.raises(
+        ValueError, match=r"probabilities of the next one, gave some of sum 1\.5; divide by the sum"
+    ):
+        identify(lambda contexts: np.full((len(contexts), STATES), 1.5 / STATES), PROCESS, TASK, tasks=200)
+
+
+def test_symbols_beyond_the_vocabulary_of_a_model_are_named():
+    table = np.zeros((STATES - 1, STATES))
+    told = rf"given symbols 0 to {STATES - 1} and looked up one that it does not have .* at least {STATES}"
+    with pytest.raises(ValueError, match=told):
+        identify(lambda contexts: table[contexts], PROCESS, TASK, tasks=200, interface="tokens")
+
+
 @pytest.mark.slow
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)

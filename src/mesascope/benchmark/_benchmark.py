@@ -43,7 +43,7 @@ class Benchmark:
         folder: the folder.
         manifest: what it holds.
         key: the right answers.
-        id: digest of the manifest, which answers name.
+        id: digest of the manifest without its provenance, which answers name: that of the seed and of what was written.
 
     Raises:
         ValueError: a file is absent or cannot be read, or the key is not that of the manifest.
@@ -53,7 +53,7 @@ class Benchmark:
         self.folder = Path(folder)
         require_finished(self.folder)
         self.manifest = read_json(self.folder / MANIFEST, Manifest)
-        self.id = digest(self.folder / MANIFEST)
+        self.id = self.manifest.digest()
         self.key = read_json(self.folder / KEY, Key)
         if (
             digest(self.folder / KEY) != self.manifest.key

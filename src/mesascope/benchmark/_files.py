@@ -17,6 +17,7 @@ from mesascope.records import (
     PlainMapping,
     Provenance,
     RepeatedKeyError,
+    canonical_json,
     parse_json,
     read_bytes,
     read_json_text,
@@ -93,6 +94,11 @@ class Manifest(BaseModel, frozen=True, extra="forbid"):
     key: str
     provenance: Provenance
 
+    def digest(self) -> str:
+        """Return the SHA-256 of all but the provenance, as canonical JSON."""
+        content = canonical_json(self.model_dump(mode="json", exclude={"provenance"}))
+        return hashlib.sha256(content.encode()).hexdigest()
+
     @model_validator(mode="after")
     def _every_model_has_usual_data(self) -> Self:
         for name, one in self.models.items():
@@ -166,7 +172,7 @@ class Answers(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         method: its name.
-        benchmark: digest of the manifest.
+        benchmark: `id` of the benchmark.
         answers: by the number of the model.
         provenance: the versions, for methods of this package.
     """

@@ -30,7 +30,7 @@ class Score(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         method: its name.
-        benchmark: digest of the manifest.
+        benchmark: `id` of the benchmark.
         seed, draws: of the benchmark.
         counts: number of models by group and mark; the group "all" has all of them.
         hyperparameters: how many hyperparameters of rightly named learners were compared.

@@ -134,7 +134,8 @@ def refuse_other_fields(path: str | Path, found: dict[str, Any], wanted: dict[st
     if differs:
         name, there, here = differs[0], *("absent" if value is None else value for value in differs[1:])
         raise CheckpointError(
-            f"{path}: is a checkpoint of something else: {name} is {there} there and {here} here"
+            f"{path}: is a checkpoint of something else: {name} is {there} there and {here} here; name one of this "
+            "training, or another folder"
         )
 
 

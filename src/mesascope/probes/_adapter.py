@@ -95,6 +95,12 @@ def _explained(predict: Predictor, interface: Interface) -> Predictor:
         try:
             return predict(*arrays)
         except _OF_ANOTHER_FORM as error:
+            if interface == "tokens" and isinstance(error, IndexError):
+                most = int(np.max(arrays[0]))
+                raise ValueError(
+                    f"model: was given symbols 0 to {most} and looked up one that it does not have ({error}); give it a "
+                    f"vocabulary of at least {most + 1}"
+                ) from error
             error.add_note(_called(interface, arrays))
             raise
 
@@ -105,8 +111,8 @@ def _called(interface: Interface, arrays: tuple[Any, ...]) -> str:
     x = np.shape(arrays[0])
     if interface == "tokens":
         return (
-            f"it was called with symbols {x} of type {arrays[0].dtype}; PyTorch looks up `torch.as_tensor(symbols).long()`, "
-            "and none beyond the vocabulary of the model; give interface='context' if it takes contexts of another form"
+            f"it was called with symbols {x} of type {arrays[0].dtype}; PyTorch looks up `torch.as_tensor(symbols).long()`; "
+            "give interface='context' if it takes contexts of another form"
         )
     if len(arrays) == 1:
         fix = "give interface='tokens' if it returns logits of symbols, or data of prompts if it takes inputs and labels"
@@ -119,9 +125,9 @@ def _called(interface: Interface, arrays: tuple[Any, ...]) -> str:
 
 def _of_library(function: Callable[..., Any], model: Any, *others: Any) -> Predictor:
     """Return a function of NumPy arrays; tensors are made if the model is a module of torch."""
-    if not _is_torch_module(model):
+    if not is_torch_module(model):
         return _of_arrays(function)
-    return _of_torch([one for one in (model, *others) if _is_torch_module(one)], function)
+    return _of_torch([one for one in (model, *others) if is_torch_module(one)], function)
 
 
 def _of_arrays(function: Callable[..., Any]) -> Predictor:
@@ -217,7 +223,7 @@ def _logits_of(model: Any) -> Callable[..., Any]:
     return function
 
 
-def _is_torch_module(model: Any) -> bool:
+def is_torch_module(model: Any) -> bool:
     """Return whether the model is a module of torch, which is not imported for this."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)

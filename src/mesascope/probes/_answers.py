@@ -187,10 +187,13 @@ def _hint(found: np.ndarray, wanted: tuple[int, ...], problems: Problems) -> str
 
 
 def _check_probabilities(found: np.ndarray) -> None:
-    if found.min() < -_TOLERANCE or np.abs(found.sum(-1) - 1).max() > _TOLERANCE:
+    sums, asked = found.sum(-1), "must answer symbols with the probabilities of the next one"
+    if found.min() < -_TOLERANCE:
+        raise ValueError(f"model: {asked}, gave {found.min():.3g}; apply softmax to logits")
+    worst = sums.flat[np.abs(sums - 1).argmax()]
+    if abs(worst - 1) > _TOLERANCE:
         raise ValueError(
-            "model: must answer symbols with the probabilities of the next one, at least 0 and of sum 1; apply softmax to "
-            "logits"
+            f"model: {asked}, gave some of sum {worst:.6g}; divide by the sum, or apply softmax to logits"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from os import PathLike
 from typing import Any
 
@@ -15,14 +16,14 @@ from mesascope.learners import Learner
 from mesascope.objectives import Task
 from mesascope.specs import show
 
-from ._adapter import Interface, as_callable
+from ._adapter import Interface, as_callable, is_torch_module
 from ._along import AlongTraining, Followed
 from ._answers import answers
 from ._candidates import answers_of
 from ._changes import changes
 from ._evidence import Evidence
 from ._fitters import why_unreadable
-from ._identification import Identification
+from ._identification import Identification, plain_hyperparameters
 from ._inquiry import Inquiry
 from ._problems import Problems
 from ._question import Question
@@ -179,7 +180,9 @@ def _alike(steps: Sequence[int], of_step: Callable[[int], Any]) -> Iterator[tupl
 
 
 def _shape(model: Any) -> Any:
-    """Return the architecture of a model of mesascope; nothing is known of others."""
+    """Return the architecture of a model of mesascope, the shapes of a module of PyTorch; nothing is known of others."""
+    if is_torch_module(model):
+        return [(name, tuple(array.shape)) for name, array in model.state_dict().items()]
     if not isinstance(model, eqx.Module):
         return ()
     arrays, rest = eqx.partition(model, eqx.is_array)
@@ -200,6 +203,11 @@ def _given(strategies: Sequence[Learner] | None, process: Any) -> list[Strategy]
         )
     if not 1 <= len(strategies) <= MOST:
         raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")
+    for one, other in combinations(strategies, 2):
+        if type(one) is type(other) and plain_hyperparameters(one) == plain_hyperparameters(other):
+            raise ValueError(
+                f"strategies: {show(one.name)} is there twice with the same hyperparameters; remove one of them"
+            )
     for one in strategies:
         if why := why_unreadable(type(one), process):
             raise ValueError(f"strategies: {type(one).name!r} {why}; remove it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ from ._candidates import Judgement, answers_of, judge_answers
 from ._evidence import Evidence
 from ._fit import Fitted, Fitter
 from ._identification import plain_hyperparameters
-from ._metrics import squared
+from ._metrics import inner, squared
 from ._mixture_fit import FittedMixture
 from ._mixture_search import by_length, mixtures
-from ._weights import ENDS
+from ._weights import ENDS, smallest_change
 
 
 class Halves(NamedTuple):
@@ -165,7 +165,8 @@ def _record(
     mixture, judging = tried.mixture, halves.judging
     weights = mixture.weights(halves.fitting, limits.level)
     low, high = weights.rows.low, weights.rows.high
-    apart = [_apart(one, other, judging) for one, other in combinations(tried.parts, 2)]
+    crossed = [[np.sum(judging.weights * inner(one, other)) for other in tried.parts] for one in tried.parts]
+    different = smallest_change(np.array(crossed), judging.size) > limits.tolerance
     kinds = [type(part).name for part in mixture.mixed.parts]
     curves = zip(kinds, *(end.T.tolist() for end in weights.rows), strict=True)
     return MixtureRecord(
@@ -181,8 +182,8 @@ def _record(
         distance=distance,
         interval=interval,
         condition=_condition(tried.parts, judging),
-        different=min(apart) > limits.tolerance,
-        determined=min(apart) > limits.tolerance and not ((low < ENDS[0]) & (high > ENDS[1])).any(),
+        different=different,
+        determined=different and not ((low < ENDS[0]) & (high > ENDS[1])).any(),
         lengths=mixture.fitter.lengths,
         weights=tuple(
             CurveRecord(name=name, value=tuple(one), low=tuple(least), high=tuple(greatest))

@@ -86,7 +86,7 @@ def mixtures_in_words(found: Sequence[MixtureRecord], most: int, kinds: int) -> 
         lines.append(f"{which} {weights}")
         if not one.different:
             lines.append(
-                f"two of its learners predict nearly the same (condition number {one.condition:.2g})"
+                f"some change of its weights leaves the predictions nearly the same (condition number {one.condition:.2g})"
             )
         elif not one.determined:
             lines.append("the interval of a weight is nearly all of 0 … 1: take more tasks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -151,22 +151,27 @@ def weigh(
     sums = _with_ends(value.cumsum(), drawn.cumsum(-1), level)
     unexplained = _with_ends(mean.unexplained(value), many.unexplained(drawn), level)
     vague = ((weights.low < ENDS[0]) & (weights.high > ENDS[1])).any()
-    determined = bool(not vague and _flattest(mean) > tolerance)
+    finite = mean.chosen(
+        np.flatnonzero(np.diag(mean.cross) < MAX_SIZE).tolist()
+    )  # what diverges has no weight
+    determined = bool(not vague and smallest_change(finite.cross, finite.model) > tolerance)
     return Weighed(Judgement(mean.distances, many.distances), weights, sums, unexplained, determined)
 
 
-def _flattest(found: Products) -> float:
+def smallest_change(cross: np.ndarray, model: Any) -> float:
     r"""Return the least $\|\sum_k \delta_k g_k\|^2/\|f\|^2$ of changes with $\|\delta\|^2 = 2$ and $\sum_k \delta_k = 0$.
 
-    This is the size of the change that moves all weight from one of two predictions to the other. Predictions that diverge are
-    left out: they have no weight.
+    This is the size of the change that moves all weight from one of two predictions to the other.
+
+    Args:
+        cross: $\langle g_k, g_l \rangle$, shape (K, K); for one prediction the result is infinite.
+        model: $\|f\|^2$.
     """
-    finite = np.flatnonzero(np.diag(found.cross) < MAX_SIZE)
-    found, count = found.chosen(finite.tolist()), len(finite)
+    count = len(cross)
     if count < 2:
         return np.inf
     tangent = np.linalg.qr(np.eye(count) - 1 / count)[0][:, : count - 1]
-    return float(ratio(2 * np.linalg.eigvalsh(tangent.T @ found.cross @ tangent)[0], found.model))
+    return float(ratio(2 * np.linalg.eigvalsh(tangent.T @ cross @ tangent)[0], model))
 
 
 def _with_ends(value: np.ndarray, drawn: np.ndarray, level: float) -> Measured:
