@@ -119,7 +119,7 @@ def test_a_language_model_of_the_library_transformers(symbols):
 
 @pytest.mark.slow
 def test_a_language_model_that_is_trained_comes_to_count_symbols():
-    """On chains: at first it answers nearly uniformly, then like counts of symbols with a prior that is less than half as strong."""
+    """On chains: at first it answers nearly uniformly, then like counts of symbols with a weaker prior."""
     model, torch = _gpt2("GPT2LMHeadModel", 3)
 
     def found():
