@@ -25,7 +25,7 @@ class LayersPanel:
         with self._fold:
             ui.label(
                 "Layers with a memory on data of their own: a row for each rule, with given and with trained weights, a column "
-                "for each learner."
+                "for each of the nearest learners."
             )
             names = list(self._record.data)
             self._data = ui.select(names, value=names[0], label="data", on_change=self.draw)

@@ -12,7 +12,7 @@ import pytest
 import mesascope as ms
 from mesascope.records import RecordError, RunFolders, open_store
 from mesascope.report import gather
-from mesascope.specs import MissingExtraError
+from mesascope.specs import MissingExtraError, known_kinds
 from mesascope.studies import SpecError, StudySpec, SweepError, TrainSpec, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _execute
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
@@ -26,6 +26,31 @@ def study_of(data):
 def grid(study_with):
     axes = [{"path": "init.a", "values": [0.1, 0.3]}, {"path": "law.scale", "values": [1, "1/2"]}]
     return study_of(study_with(axes=axes))
+
+
+@pytest.mark.slow
+def test_layers_with_all_rules_of_a_memory_are_trained_by_one_sweep(tmp_path):
+    base = {
+        "process": {"kind": "rotation-ar", "law": "gaussian", "dim": 2},
+        "horizon": 4,
+        "model": {
+            "kind": "composed",
+            "embedding": "paired-tokens",
+            "readout": "first-block",
+            "layers": ["memory"],
+        },
+        "steps": 2,
+        "batch": 2,
+        "held_out": 2,
+    }
+    rules = sorted(known_kinds("rule"))
+    axis = {"path": "model.layers", "values": [[{"kind": "memory", "rule": rule}] for rule in rules]}
+    study = study_of({"name": "rules", "kind": "train", "base": base, "axes": [axis]})
+    found = sweep(study, tmp_path / "s")
+    assert (found.done, found.failed) == (len(rules), 0)
+    with open_store(tmp_path / "s") as store:
+        losses = [row.outcome["loss"] for row in store.rows()]
+    assert np.isfinite(losses).all() and len(set(losses)) == len(rules)
 
 
 @pytest.mark.slow

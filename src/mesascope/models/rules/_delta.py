@@ -9,7 +9,7 @@ from jax import Array
 from mesascope.core import split_keys
 from mesascope.specs import OpenUnit
 
-from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, rule
+from ._rule import Decay, Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, rule
 
 
 def corrected(memory: Array, token: MemoryToken, rate: Array) -> Array:
@@ -70,7 +70,7 @@ class GatedDeltaNet(MemoryRule):
 
     @classmethod
     def gaussian(
-        cls, sizes: MemorySizes, scale: float, rate: OpenUnit = 0.5, decay: OpenUnit = 0.9, *, key: Array
+        cls, sizes: MemorySizes, scale: float, rate: OpenUnit = 0.5, decay: Decay = 0.9, *, key: Array
     ) -> Self:
         """Return the rule with independent N(0, scale²) weights of the gates.
 

@@ -9,9 +9,19 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import finite_reals
-from mesascope.specs import OpenUnit
 
-from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, over_batch, require_shape, rule
+from ._rule import (
+    Decay,
+    Gate,
+    MemoryRule,
+    MemorySizes,
+    MemoryToken,
+    applied,
+    outer,
+    over_batch,
+    require_shape,
+    rule,
+)
 
 
 @rule("linear-attention", make="plain")
@@ -92,7 +102,7 @@ class Retention(MemoryRule):
         self.decay = tuple(numbers.tolist())
 
     @classmethod
-    def fixed(cls, sizes: MemorySizes, decay: OpenUnit | None = None) -> Self:
+    def fixed(cls, sizes: MemorySizes, decay: Decay | None = None) -> Self:
         """Return the rule.
 
         Args:
@@ -130,7 +140,7 @@ class GatedLinearAttention(MemoryRule):
         cls,
         sizes: MemorySizes,
         scale: float,
-        decay: OpenUnit = 0.9,
+        decay: Decay = 0.9,
         gate: Literal["head", "entry"] = "entry",
         *,
         key: Array,

@@ -14,7 +14,18 @@ from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import OpenUnit, Positive, Size
 
 from .._arrays import axes, real_array
-from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, over_batch, require_shape, rule
+from ._rule import (
+    Decay,
+    Gate,
+    MemoryRule,
+    MemorySizes,
+    MemoryToken,
+    applied,
+    outer,
+    over_batch,
+    require_shape,
+    rule,
+)
 
 
 class Moments(NamedTuple):
@@ -62,7 +73,7 @@ class MesaNet(MemoryRule):
         sizes: MemorySizes,
         scale: float,
         rate: OpenUnit = 0.9,
-        decay: OpenUnit = 0.9,
+        decay: Decay = 0.9,
         penalty: Positive = 1.0,
         steps: Size | None = None,
         *,

@@ -5,19 +5,36 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from pydantic import PlainSerializer, PlainValidator
 
 from mesascope.core import finite_nonnegative, integer_at_least
-from mesascope.specs import Built, Number, kind_of_function
+from mesascope.specs import Built, Number, SpecError, in_file_form, kind_of_function, number, show
 
 from .._arrays import axes, finite_array, gaussian_array, real_array
 from .._batched_matmul import batched_matmul
 from .._heads import head_streams
+
+
+def _decay(value: Any) -> Number:
+    given = number(value)
+    if not 0 < given < 1:
+        why = (
+            "with 1 nothing is forgotten, with more the memory diverges"
+            if given >= 1
+            else "with 0 nothing is kept"
+        )
+        raise SpecError(f"must be greater than 0 and less than 1, got {show(value)}: {why}")
+    return given
+
+
+Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
+"""The part of a memory that a token keeps: greater than 0 and less than 1."""
 
 
 class MemorySizes(NamedTuple):
