@@ -26,9 +26,12 @@ from mesascope.probes._headline import share
 from mesascope.records import (
     LAYERS,
     BestRecord,
+    Figure,
     JudgedLayer,
     LayerRecord,
     LayersRecord,
+    Line,
+    Panel,
     provenance,
     write_text,
 )
@@ -60,6 +63,7 @@ RULES: dict[str, dict[str, Any]] = {name: {"kind": name} for name in known_kinds
 }
 FEATURES = {"normalized-linear-attention": "elu"}  # its sum of weights is > 0 for positive features only
 STARTS = {"rate": 0.1, "decay": 0.9, "momentum": 0.3, "forgetting": 0.05, "penalty": 1.0}
+_CURVES = ("delta-net", "longhorn", "linear-attention", "retention")
 ENDS = (1e-4, 1 - 1e-4)  # between which gates are searched
 SEARCHED, JUDGED = 4000, 100_000  # prompts on which gates are searched, and on which errors are measured
 TRAINING = {
@@ -208,14 +212,20 @@ def best(data: str) -> dict[str, Any] | None:
 
 
 def exact(rule: str, data: str, found: Mapping[str, Any]) -> float | None:
-    """The exact error of a rule with these gates, where second moments give it."""
+    """The exact error of a rule with these gates after all examples, where second moments give it."""
+    errors = exact_errors(rule, data, found)
+    return None if errors is None else float(errors[-1])
+
+
+def exact_errors(rule: str, data: str, found: Mapping[str, Any]) -> np.ndarray | None:
+    """The exact errors after 0, 1, 2 … examples."""
     if is_tokens(data):
         return None
     gates = found["gates"]
     inputs = wang2025.gaussian_inputs(np.diag(SPREAD) if data.startswith("ill") else np.eye(DIM))
     if rule == "linear-attention":
         steps = wang2025.linear_attention(1.0)
-    elif rule == "retention":
+    elif rule in ("retention", "gated-linear-attention"):  # given gates are the same number at every token
         steps = wang2025.linear_attention(1.0, gates["decay"])
     elif rule in ("delta-net", "gated-delta-net"):
         steps = wang2025.delta_rule(gates["rate"], gates.get("decay", 1.0))
@@ -226,8 +236,23 @@ def exact(rule: str, data: str, found: Mapping[str, Any]) -> float | None:
     else:
         return None
     drift = DRIFT if data.startswith("drifting") else 0.0
-    errors = wang2025.squared_errors(steps, inputs, EXAMPLES, drift=drift, noise=NOISE, gain=found["gain"])
-    return float(errors[-1])
+    return wang2025.squared_errors(steps, inputs, EXAMPLES, drift=drift, noise=NOISE, gain=found["gain"])
+
+
+def curves(record: LayersRecord) -> Figure:
+    """Exact errors over the number of examples, of the rules that have them and whose curves differ."""
+    panels = []
+    for data, layers in record.data.items():
+        found = {rule: exact_errors(rule, data, layers[rule].model_dump()) for rule in _CURVES}
+        lines = [
+            Line(x=np.arange(len(errors)), y=errors, label=rule, series=series)
+            for series, (rule, errors) in enumerate(found.items())
+            if errors is not None
+        ]
+        if lines:
+            axes = {"xlabel": "examples", "ylabel": "squared error", "yscale": "log"}
+            panels.append(Panel(title=data.capitalize(), traces=tuple(lines), **axes))
+    return Figure(title="Exact errors of layers with a memory", panels=tuple(panels), width="page", across=3)
 
 
 # Runs
@@ -372,4 +397,5 @@ if __name__ == "__main__":
     write_text(LAYERS, kept.model_dump_json() + "\n")
     for name in kept.data:
         render(layers_figure(kept, name), picture(name), formats=("png",))
+    render(curves(kept), picture("curves"), formats=("png",))
     write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), kept))
