@@ -124,6 +124,23 @@ def test_it_is_the_sum_of_the_losses_of_all_sequences_with_the_weights_of_the_ta
     assert float(ms.population_loss(model, process, task)) == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["delta-net", "mesa-net"])
+def test_a_layer_with_a_memory_has_the_mean_loss_of_all_sequences(rule):
+    """Its recurrence, too: all 2^10 sequences of ten symbols, one batch, weighted by their probabilities."""
+    process, task = ms.MarkovChains(symbols=2, concentration=2), ms.NextToken(10)
+    keys = jax.random.split(jax.random.key(5), 3)
+    model = ms.SequenceModel(
+        ms.TokenTable.gaussian(2, 4, key=keys[0]),
+        ms.Residual(ms.MemoryLayer.gaussian(4, rule, key=keys[1])),
+        ms.Dense.gaussian(4, 2, key=keys[2]),
+    )
+    sequences = np.array(list(product(range(2), repeat=10)))
+    losses = np.asarray(sample_losses(model, sequences, task))
+    expected = losses @ process.probabilities_of(sequences)
+    assert float(ms.population_loss(model, process, task)) == pytest.approx(expected, rel=1e-12)
+
+
 def test_a_pool_of_chains_is_the_mean_over_its_tasks():
     pool = PROCESSES["pool of chains"]
     for sequence in [(0, 1, 2, 2, 0), (1, 1, 1, 1, 1)]:
