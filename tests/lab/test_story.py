@@ -56,6 +56,7 @@ def test_every_step_says_what_python_says(story):
     process, flow, limit = answers()
     step = f"{limit:.4g}"
     wait_for_text(result(story), f"one step of gradient descent with step {step}; theory says {step} ✓")
+    story.wait_for_selector(".story-why:not(.lab-stale)")  # measured for this setting
     ratio = f"{float(ms.theory.zheng2024.expected_ratio(process, limit)):.3g}"
     wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} times on average")
     assert story.get_by_role("heading", name=f"5 Why {ratio} of the truth?").is_visible()
@@ -155,6 +156,8 @@ def test_a_question_is_open_again_once_another_is_asked(story):
     first, second = (story.locator(f'[data-preset="{one}"]') for one in ("heavy-tails", "last-token"))
     wait_for_text(first, "The answer appears here.")
     wait_for_text(second, "Training …|The answer is")
+    pressed = [button.inner_text() for button in story.locator('[data-preset] [aria-pressed="true"]').all()]
+    assert pressed == ["smaller"]  # of the second question; no guess of the first one stands
 
 
 @pytest.mark.slow

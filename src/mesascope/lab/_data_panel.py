@@ -21,7 +21,7 @@ _QUANTITIES = {
     "ratio": "mean ratio ŷ/x",
 }
 _ASSUMPTIONS = {
-    "4.1": "Assumption 4.1: training makes a gradient step emerge",
+    "4.1": "Assumption 4.1: training all weights makes a gradient step emerge",
     "4.2": "Assumption 4.2: that step recovers the data",
     "diagonal": "Diagonal weights stay diagonal",
 }

@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.lab._compute_pools import DIM
-
 from ._presets import Answer, Question
 
 _TASKS = 3
 POOL = Question(
     "pool",
     "A pool of few tasks",
-    f"Regression y = w·x + noise in {DIM} dimensions, w one of the same {_TASKS}. For a new w, does the best layer beat "
-    "predicting 0?",
+    f"Regression y = w·x + noise, trained on {_TASKS} vectors w. For a new w, does the best layer beat predicting 0?",
     ("yes", "no"),
 )
 Results = dict[str, Any]

@@ -71,6 +71,7 @@ class StoryPage(SettingPage):
         self._guess: Guess | None = None
         self._titles: dict[str, ui.label] = {}
         self._thumbnails: dict[str, ui.html] = {}
+        self._options: dict[str, list[ui.button]] = {}  # of a question
         self._before: FlowSpec | None = (
             None  # the setting before a preset, or before all tokens were made one size
         )
@@ -214,9 +215,18 @@ class StoryPage(SettingPage):
             ui.label(asked.title).classes("story-preset-title").props("role=heading aria-level=4")
             _glossed(asked.question)
             with ui.row().classes("story-doors"):
-                for number, option in enumerate(asked.options):
+                options = [
                     _button(option, partial(act, number)).props("outline", remove="flat")
+                    for number, option in enumerate(asked.options)
+                ]
+            self._options[asked.id] = options
             return sentence(_UNANSWERED).classes("story-answer").props("aria-live=polite")
+
+    def _mark(self, asked: str, chosen: int | None) -> None:
+        """Mark the option of a question that was chosen, and no other."""
+        for number, button in enumerate(self._options[asked]):
+            button.props.update({"aria-pressed": str(number == chosen).lower()})
+            button.update()
 
     # What is drawn
 
@@ -271,6 +281,7 @@ class StoryPage(SettingPage):
     def clear(self) -> None:
         """Dim and drop what belongs to the setting before."""
         super().clear()
+        self._ratio.classes(add="lab-stale")
         for name in ("behaviour", "identification"):
             self.session.drop(name)
             self.session.results.pop(name, None)
@@ -282,6 +293,7 @@ class StoryPage(SettingPage):
         """Ask the question again whose answer is no longer computed."""
         if self._guess is not None:
             self._answers[self._guess.preset.id].set_content(_UNANSWERED)
+            self._mark(self._guess.preset.id, None)
             self._guess = None
 
     async def finish(self) -> None:
@@ -297,6 +309,7 @@ class StoryPage(SettingPage):
         found = await self._measuring.compute("It could not be measured", spec=setting, **weights_at(flow))
         if found is not None and setting is self.session.spec:
             self._ratio.show(ratio_data(self.session.results["facts"], flow, found))
+            self._ratio.classes(remove="lab-stale")
 
     async def _identify(self, setting: FlowSpec, flow: dict[str, Any]) -> None:
         arguments = {"learners": SIX_LEARNERS, "tasks": IDENTIFY_TASKS, **weights_at(flow)}
@@ -326,10 +339,12 @@ class StoryPage(SettingPage):
         self.session.replace(setting_of(form))
         self._guess = Guess(preset, number, self.session.spec)
         self._answers[preset.id].set_content("Training …")
+        self._mark(preset.id, number)
         self.show_form()
         await self.update()
 
     async def _try_pool(self, number: int) -> None:
+        self._mark(POOL.id, number)
         pools = await self._pooling.compute("The pools could not be computed")
         if pools is not None:
             self._answers[POOL.id].set_content(glossed(POOL.judge(number, pool_answer(pools))))

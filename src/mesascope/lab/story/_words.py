@@ -41,7 +41,7 @@ CANDIDATES = (
     "square: 0 is nothing, 1 everything."
 )
 LAWS = "Choose the [[law]] of the first token, [[x_1]]."
-WHICH_LAWS = "With long contexts it is right only where all entries of x₁ that are not 0 have one size: ±1 or one-hot tokens."
+WHICH_LAWS = "With long contexts it is right only if all entries of x₁ but zeros have one size: Rademacher (±1) or Sparse."
 """Equality in (E x⁴)² ≤ E x² E x⁶, for which the capability gap is 0 (zheng2024, Theorem 4.2)."""
 _NORMALIZERS = {"t-1": " · 1/(t − 1)", "t": " · 1/t", "1": ""}
 
@@ -113,7 +113,7 @@ def why_sentence(facts: Results) -> str:
     answers = f"It answers [[ab]]·x₁² times the truth: {share} times on average."
     if gap[0] == 0:
         return f"{answers} All sizes are the same here: in long contexts one step size is right for all."
-    return f"{answers} One step size serves all [[x_1]]; large ones rule the loss."
+    return f"{answers} One step size serves all [[x_1]]; it suits the large ones."
 
 
 def why_longer(facts: Results) -> str:

@@ -29,7 +29,9 @@ export default {
       if (!this.data) return;
       const { ab, most, typical } = this.data;
       this.most = most;
-      if (!this.plain) this.size = typical;
+      const other = Math.abs(typical - this.typical) > 0.05 * typical; // of another law
+      if (!this.plain || other) this.size = typical;
+      this.typical = typical;
       this.size = Math.min(this.size, most);
       this.ab = ab;
       this.plain = ab !== null;

@@ -196,7 +196,7 @@ function curve(drawing, times, values, title, line, name) {
   svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: HIGH - BOTTOM, y2: HIGH - BOTTOM, class: "story-axis" });
   for (const value of [low, high])
     svg(drawing, "text", { x: LEFT - 5, y: y(value) + 4, class: "story-label", "text-anchor": "end" }, digits(value));
-  svg(drawing, "text", { x: WIDE - RIGHT, y: HIGH - 8, class: "story-label", "text-anchor": "end" }, `training time ${digits(first + span)}`);
+  svg(drawing, "text", { x: WIDE - RIGHT, y: HIGH - 8, class: "story-label", "text-anchor": "end" }, `training time ${digits(first)} … ${digits(first + span)}`);
   svg(drawing, "text", { x: LEFT, y: HIGH - 8, class: "story-label" }, title);
   if (line !== null) {
     svg(drawing, "line", { x1: LEFT, x2: WIDE - RIGHT, y1: y(line), y2: y(line), class: "story-valley" });

@@ -53,7 +53,7 @@ export default {
       this.start = Math.atan2(im[0], re[0]);
       const turn = Math.atan2(im[1], re[1]) - this.start;
       this.angle = Math.atan2(Math.sin(turn), Math.cos(turn));
-      Object.assign(this, { radius, length: re.length, now: 0, place: 0 });
+      Object.assign(this, { radius, length: re.length, now: 0, place: -1 }); // a place that is not drawn
       this.degrees = Math.round((this.angle * 180) / Math.PI);
       this.turn = String(this.degrees).replace("-", "−");
       set(this.circle, { r: radius });
