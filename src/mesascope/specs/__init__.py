@@ -42,6 +42,7 @@ from ._fields import in_file_form as in_file_form
 from ._fields import integer as integer
 from ._fields import nonnegative as nonnegative
 from ._fields import number as number
+from ._fields import open_unit as open_unit
 from ._fields import positive as positive
 from ._fields import read_table as read_table
 from ._fields import real as real

@@ -25,12 +25,10 @@ REFUSED = {
         np.zeros((2, 1, 3)), np.zeros((2, 3))
     ),
     "a memory with more diverges": lambda: Retention([0.9, 1.1]),
-    "must be greater than 0 and less than 1, got 1.1: with 1 nothing is forgotten, with more the memory diverges": (
-        lambda: known_kinds("rule")["gated-delta-net"](decay=1.1)
+    "must be less than 1, got 1.1: with 1 nothing is forgotten, with more the memory diverges": lambda: (
+        known_kinds("rule")["gated-delta-net"](decay=1.1)
     ),
-    "must be greater than 0 and less than 1, got 0: with 0 nothing is kept": lambda: known_kinds("rule")[
-        "mesa-net"
-    ](decay=0),
+    "must be greater than 0 and less than 1, got 0": lambda: known_kinds("rule")["mesa-net"](decay=0),
     "weights: every entry must be finite": lambda: Gate(np.full((2, 1, 3), np.nan), np.zeros((2, 1))),
     "DeltaNet: rate has 3 numbers for every head, but the layer needs 1": lambda: layer_of(
         DeltaNet(Gate.constant(SIZES, 0.5, 3))

@@ -14,7 +14,7 @@ from jax import Array
 from pydantic import PlainSerializer, PlainValidator
 
 from mesascope.core import finite_nonnegative, integer_at_least
-from mesascope.specs import Built, Number, SpecError, in_file_form, kind_of_function, number, show
+from mesascope.specs import Built, Number, SpecError, in_file_form, kind_of_function, number, open_unit, show
 
 from .._arrays import axes, finite_array, gaussian_array, real_array
 from .._batched_matmul import batched_matmul
@@ -22,15 +22,11 @@ from .._heads import head_streams
 
 
 def _decay(value: Any) -> Number:
-    given = number(value)
-    if not 0 < given < 1:
-        why = (
-            "with 1 nothing is forgotten, with more the memory diverges"
-            if given >= 1
-            else "with 0 nothing is kept"
+    if number(value) >= 1:
+        raise SpecError(
+            f"must be less than 1, got {show(value)}: with 1 nothing is forgotten, with more the memory diverges"
         )
-        raise SpecError(f"must be greater than 0 and less than 1, got {show(value)}: {why}")
-    return given
+    return open_unit(value)
 
 
 Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
