@@ -27,6 +27,11 @@ def specification(name):
     return re.search(rf"```toml\n(# {name}\n.*?)```", COMMANDS, re.S).group(1)
 
 
+def test_its_table_of_models_has_every_rule_of_a_memory():
+    row = next(line for line in README.splitlines() if line.startswith("| layers with a memory"))
+    assert set(re.findall(r"`([a-z-]+)`", row)) - {"mesa-transformer"} == set(known_kinds("rule"))
+
+
 @pytest.mark.slow
 def test_the_example_runs_and_says_what_the_text_says():
     code = re.search(r"<!-- example -->\n```python\n(.*?)```", README, re.S).group(1)

@@ -139,6 +139,7 @@ def test_a_language_model_that_is_trained_comes_to_count_symbols():
         model(tokens, labels=tokens).loss.backward()
         optimizer.step()
     uniform, counts = found()
+    # measured: 5.4 times, 0.57 and a quarter
     assert uniform > 3 * uniform_before
     assert counts.distance < 0.8 * uniform
     assert counts.hyperparameters["concentration"] < counts_before.hyperparameters["concentration"] / 2

@@ -108,9 +108,8 @@ class Benchmark:
         """
         require_x64("answer")
         out = Path(out)
-        with folder_lock(
-            out.parent, out.name[:50]
-        ):  # with all of a long name there would be no room for the rest
+        # a part of the name: with all of a long one there would be no room for the rest
+        with folder_lock(out.parent, out.name[:50]):
             return self._answer(method, called, out, progress)
 
     def _answer(
