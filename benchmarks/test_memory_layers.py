@@ -13,7 +13,16 @@ from measuring import ALL_CORES, interleaved, smaller_ratio
 from mesascope import MemoryLayer
 
 FOLDER = os.path.dirname(__file__)
-RULES = ("gated-linear-attention", "delta-net", "gated-delta-net", "longhorn", "titans")
+RULES = (
+    "linear-attention",
+    "gated-linear-attention",
+    "delta-net",
+    "gated-delta-net",
+    "longhorn",
+    "titans",
+    "ttt-linear",
+    "mesa-net",
+)
 TOKENS = (256, 2048, 16384)
 
 
@@ -39,7 +48,7 @@ def test_gradients_beside_pytorch(benchmark, bar, run_python, rule, cores):
     info["detail"] = f"PyTorch {others}"
 
 
-@pytest.mark.parametrize("rule", ["delta-net", "titans"])
+@pytest.mark.parametrize("rule", ["delta-net", "titans", "ttt-linear", "mesa-net"])
 def test_time_and_memory_are_linear_in_the_tokens(benchmark, bar, rule):
     """Time and memory per token at the longest stream, in units of those at the middle one: the shortest is overhead."""
     bar(

@@ -34,36 +34,130 @@ def applied(matrix, vector):
     return (matrix @ vector[:, :, None])[..., 0]
 
 
-def gated_linear_attention(memory, k, v, gates):
-    return memory * gates[0][:, None] + outer(v, k)
+class Rule:
+    """A recurrence: the memory before the first token, what every token writes, what a query reads.
+
+    It has as many gates as `gates` says; its other weights are `more`.
+    """
+
+    gates = 0
+
+    def start(self, z, more):
+        return z.new_zeros(len(z), DIM, DIM)
+
+    def before_block(self, memory):
+        return memory
+
+    def read(self, memory, q, more):
+        return applied(memory, q)
 
 
-def delta_net(memory, k, v, gates):
-    return memory + outer(gates[0] * (v - applied(memory, k)), k)
+class LinearAttention(Rule):
+    def write(self, memory, k, v, gates, more):
+        return memory + outer(v, k)
 
 
-def gated_delta_net(memory, k, v, gates):
-    return delta_net(gates[1][:, :, None] * memory, k, v, gates)
+class GatedLinearAttention(Rule):
+    gates = 1
+
+    def write(self, memory, k, v, gates, more):
+        return memory * gates[0][:, None] + outer(v, k)
 
 
-def longhorn(memory, k, v, gates):
-    step = gates[0] / (1 + gates[0] * (k * k).sum(-1, keepdim=True))
-    return memory + outer(step * (v - applied(memory, k)), k)
+class DeltaNet(Rule):
+    gates = 1
+
+    def write(self, memory, k, v, gates, more):
+        return memory + outer(gates[0] * (v - applied(memory, k)), k)
 
 
-def titans(memory, k, v, gates):
-    rate, momentum, forgetting = gates
-    matrix, surprise = memory
-    surprise = momentum[:, :, None] * surprise + outer(rate * (v - applied(matrix, k)), k)
-    return (1 - forgetting[:, :, None]) * matrix + surprise, surprise
+class GatedDeltaNet(DeltaNet):
+    gates = 2
+
+    def write(self, memory, k, v, gates, more):
+        return super().write(gates[1][:, :, None] * memory, k, v, gates, more)
 
 
-WRITE = {
-    "gated-linear-attention": gated_linear_attention,
-    "delta-net": delta_net,
-    "gated-delta-net": gated_delta_net,
-    "longhorn": longhorn,
-    "titans": titans,
+class Longhorn(Rule):
+    gates = 1
+
+    def write(self, memory, k, v, gates, more):
+        step = gates[0] / (1 + gates[0] * (k * k).sum(-1, keepdim=True))
+        return memory + outer(step * (v - applied(memory, k)), k)
+
+
+class Titans(Rule):
+    gates = 3
+
+    def start(self, z, more):
+        return super().start(z, more), super().start(z, more)
+
+    def write(self, memory, k, v, gates, more):
+        rate, momentum, forgetting = gates
+        matrix, surprise = memory
+        surprise = momentum[:, :, None] * surprise + outer(rate * (v - applied(matrix, k)), k)
+        return (1 - forgetting[:, :, None]) * matrix + surprise, surprise
+
+    def read(self, memory, q, more):
+        return applied(memory[0], q)
+
+
+class TTTLinear(Rule):
+    """With layer normalization; a block of tokens is a mini-batch, whose gradients are taken at its start."""
+
+    gates = 1
+
+    def start(self, z, more):
+        start = more[0].expand(len(z), DIM, DIM), more[1].expand(len(z), DIM)
+        return (*start, *(torch.zeros_like(one) for one in start))
+
+    def before_block(self, memory):
+        matrix, bias, step, bias_step = memory
+        return matrix + step, bias + bias_step, torch.zeros_like(step), torch.zeros_like(bias_step)
+
+    def write(self, memory, k, v, gates, more):
+        matrix, bias, step, bias_step = memory
+        moved = -gates[0] * self.gradient(applied(matrix, k) + bias, k, v, *more[2:])
+        return matrix, bias, step + outer(moved, k), bias_step + moved
+
+    def gradient(self, z, k, v, gain, shift):
+        """That of ½ ‖k + γ n + δ − v‖² in z, where n = (z − mean)/σ."""
+        deviation = (z.var(-1, unbiased=False, keepdim=True) + 1e-6).sqrt()
+        n = (z - z.mean(-1, keepdim=True)) / deviation
+        g = gain * (k + gain * n + shift - v)
+        return (g - g.mean(-1, keepdim=True) - n * (g * n).mean(-1, keepdim=True)) / deviation
+
+    def read(self, memory, q, more):
+        matrix, bias, step, bias_step = memory
+        z = applied(matrix + step, q) + bias + bias_step
+        return q + nn.functional.layer_norm(z, (DIM,), *more[2:], 1e-6)
+
+
+class MesaNet(Rule):
+    gates = 2
+
+    def start(self, z, more):
+        return super().start(z, more), super().start(z, more)
+
+    def write(self, memory, k, v, gates, more):
+        rate, decay = gates
+        products, gram = (decay[:, :, None] * one for one in memory)
+        return products + outer(rate * v, k), gram + outer(rate * k, k)
+
+    def read(self, memory, q, more):
+        products, gram = memory
+        return applied(products, torch.linalg.solve(gram + torch.diag(more[0].exp()), q))
+
+
+TWINS = {
+    "linear-attention": LinearAttention(),
+    "gated-linear-attention": GatedLinearAttention(),
+    "delta-net": DeltaNet(),
+    "gated-delta-net": GatedDeltaNet(),
+    "longhorn": Longhorn(),
+    "titans": Titans(),
+    "ttt-linear": TTTLinear(),
+    "mesa-net": MesaNet(),
 }
 
 
@@ -73,32 +167,32 @@ class Memory(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.factors = nn.ParameterList(tensor(getattr(layer, n)[0]) for n in ("w_k", "w_q", "w_p", "w_v"))
-        gates = [one for one in jax.tree.leaves(layer.rule)]
-        self.gates = nn.ParameterList(tensor(one[0]) for one in gates)  # weights and bias in turns
-        self.block = block
+        weights = [tensor(one[0]) for one in jax.tree.leaves(layer.rule)]
+        self.rule, self.block = TWINS[RULE], block
+        count = 2 * self.rule.gates  # weights and bias in turns
+        self.gates, self.more = nn.ParameterList(weights[:count]), nn.ParameterList(weights[count:])
 
     def forward(self, z):
         w_k, w_q, w_p, w_v = self.factors
         k, q, v = z @ w_k.T, z @ w_q.T, z @ w_v.T
         k, q = (x / x.norm(dim=-1, keepdim=True) for x in (k, q))
-        numbers = list(self.gates)
+        numbers, more = list(self.gates), list(self.more)
         gates = tuple(torch.sigmoid(z @ w.T + b) for w, b in zip(numbers[::2], numbers[1::2], strict=True))
-        memory = z.new_zeros(len(z), DIM, DIM)
-        memory = (memory, memory) if RULE == "titans" else memory
-        answers = []
+        memory, answers = self.rule.start(z, more), []
         for t in range(0, z.shape[1], BLOCK):
             part = [x[:, t : t + BLOCK] for x in (k, q, v, *gates)]
-            memory, seen = self.block(memory, *part)
+            memory, seen = self.block(memory, more, *part)
             answers.append(seen)
         return torch.cat(answers, 1) @ w_p.T
 
 
-def block(memory, k, q, v, *gates):
+def block(memory, more, k, q, v, *gates):
     """Write and read the tokens of a block, one after the other."""
-    answers = []
+    rule, answers = TWINS[RULE], []
+    memory = rule.before_block(memory)
     for t in range(k.shape[1]):
-        memory = WRITE[RULE](memory, k[:, t], v[:, t], [g[:, t] for g in gates])
-        answers.append(applied(memory[0] if RULE == "titans" else memory, q[:, t]))
+        memory = rule.write(memory, k[:, t], v[:, t], [g[:, t] for g in gates], more)
+        answers.append(rule.read(memory, q[:, t], more))
     return memory, torch.stack(answers, 1)
 
 

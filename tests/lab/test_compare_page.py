@@ -47,6 +47,13 @@ def test_two_settings_side_by_side_are_one_address(browser, lab, sides):
             wait_for_text(fact, limit(given[name].query))
         left, right = (page.locator(f'iframe[name="{name}"]').bounding_box() for name in SIDES)
         assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"]
+        page.goto(lab.at(SMALL, "expert"))
+        page.locator('[data-fact="limit"]').wait_for()
+        page.get_by_role("link", name="Compare").click()
+        for name in SIDES:
+            wait_for_text(
+                page.frame_locator(f'iframe[name="{name}"]').locator('[data-fact="limit"]'), limit(SMALL[1:])
+            )
         assert (seen.errors, seen.outside()) == ([], [])
 
 

@@ -188,7 +188,8 @@ def test_a_model_of_the_user_is_identified_by_its_specification(tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "address", ["//other.org/expert", "https://other.org/expert", "javascript:x", "/none", ""]
+    "address",
+    ["//other.org/expert", "https://other.org/expert", "javascript:x", "/none", "/compare?left=x", ""],
 )
 def test_a_comparison_shows_pages_of_the_lab_alone(address):
     assert _page(address) == "/expert"

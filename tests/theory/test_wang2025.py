@@ -193,6 +193,19 @@ def test_the_gain_of_linear_attention_is_a_step_size():
     np.testing.assert_allclose(one, two, rtol=1e-13)
 
 
+def test_the_delta_rule_is_stable_for_steps_below_two_over_the_dimension_and_two():
+    """x ~ N(0, s²I): E (I − η x xᵀ)² = (1 − 2ηs² + (d + 2) η²s⁴) I."""
+    dim, variance = 4, 1.5
+    for share in (0.5, 0.99, 1.01):
+        eta = share * 2 / ((dim + 2) * variance)
+        factor = 1 - 2 * eta * variance + (dim + 2) * (eta * variance) ** 2
+        assert (factor < 1) == (share < 1)
+        errors = wang2025.squared_errors(
+            wang2025.delta_rule(eta), wang2025.gaussian_inputs(variance * np.eye(dim)), 50
+        )
+        np.testing.assert_allclose(errors[1:] / errors[:-1], factor, rtol=1e-10)
+
+
 def test_a_memory_that_diverges_has_infinite_errors():
     errors = wang2025.squared_errors(wang2025.delta_rule(5.0), wang2025.gaussian_inputs(np.eye(2)), 500)
     assert np.isinf(errors[-1]) and np.isfinite(errors[:10]).all()

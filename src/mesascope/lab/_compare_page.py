@@ -11,7 +11,7 @@ from ._frame import PAGES, Frame
 from ._session import Lab
 
 _SCRIPT = (Path(__file__).parent / "compare.js").read_text(encoding="utf-8")
-_SIDES = {"left": "left setting", "right": "right setting"}
+_SIDES = {"left": "Left setting", "right": "Right setting"}
 _FIRST = "/expert"
 
 
@@ -25,8 +25,10 @@ class ComparePage(Frame):
         given = parse_qs(query)
         with ui.element("div").classes("lab-sides"):
             for name, title in _SIDES.items():
-                frame = ui.element("iframe")
-                frame.props.update(name=name, title=title, src=_page(given.get(name, [_FIRST])[0]))
+                with ui.element("section"):
+                    ui.label(title).classes("lab-side-title").props("role=heading aria-level=2")
+                    frame = ui.element("iframe")
+                    frame.props.update(name=name, title=title, src=_page(given.get(name, [_FIRST])[0]))
 
     def add_actions(self) -> None:
         """Add what is done with a comparison: send it."""
@@ -51,7 +53,7 @@ def compare_address(address: str) -> str:
 
 
 def _page(address: str) -> str:
-    """The address, if it is that of a page of the lab."""
+    """The address, if it is that of another page of the lab."""
     parts = urlsplit(address)
-    own = parts.path in PAGES and not parts.scheme and not parts.netloc
+    own = parts.path in {*PAGES} - {ComparePage.path} and not parts.scheme and not parts.netloc
     return f"{parts.path}?{parts.query}" if own else _FIRST

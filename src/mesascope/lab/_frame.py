@@ -11,7 +11,13 @@ from mesascope.report import DARK, LIGHT
 
 from ._session import Lab, Session
 
-PAGES = {"/": "Story", "/expert": "Expert", "/models": "Models", "/claims": "Claims"}
+PAGES = {
+    "/": "Story",
+    "/expert": "Expert",
+    "/models": "Models",
+    "/claims": "Claims",
+    "/compare": "Compare",
+}
 """Addresses of the pages, and their names in the header."""
 
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")

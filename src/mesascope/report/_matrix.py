@@ -132,12 +132,13 @@ def matrix(
     longest = max((len(row.cells) for row in rows), default=0)
     width = left + _PITCH * (columns if stacked else max(min(columns, longest), 20))
     stops = chain([' tabindex="0"'], repeat(' tabindex="-1"')) if one_stop else repeat("")
-    parts, y = [], _MARGIN
+    legend, y = _legend([cell for row in rows for cell in row.cells], width, _MARGIN)
+    parts = [legend]
+    y += 12
     for row in rows:
         drawn, y = _row(row, columns, left, y, stacked, stops)
         parts.append(drawn)
-    legend, y = _legend([cell for row in rows for cell in row.cells], width, y + 12)
-    return _document("".join([*parts, legend]), width + 2, y, alone)
+    return _document("".join(parts), width + 2, y - _MARGIN + 4, alone)
 
 
 def _document(content: str, width: int, height: int, alone: bool) -> str:
@@ -186,7 +187,7 @@ def _linked(content: str, link: str) -> str:
 
 
 def _legend(cells: Sequence[MatrixCell], width: int, y: int) -> tuple[str, int]:
-    """What shapes and colours mean, with how many claims have each, and where it ends."""
+    """What shapes and colours mean, with how many claims have each, and where the next line begins."""
     outcomes = Counter(cell.outcome for cell in cells)
     evidence = Counter(cell.evidence for cell in cells)
     named = dict.fromkeys(
@@ -204,7 +205,7 @@ def _legend(cells: Sequence[MatrixCell], width: int, y: int) -> tuple[str, int]:
         drawn = list(_items(items, width, y))
         parts += [part for part, _ in drawn]
         y = drawn[-1][1] + _LINE
-    return f'<g role="group" aria-label="legend">{"".join(parts)}</g>', y - _MARGIN + 4
+    return f'<g role="group" aria-label="legend">{"".join(parts)}</g>\n', y
 
 
 def _items(items: Iterable[tuple[str, str]], width: int, y: int) -> Iterator[tuple[str, int]]:

@@ -33,6 +33,12 @@ from . import equations
 from .layers import SIZES, draw, gate, layer_with, norm_of, of_kind
 
 TOKENS = 2 * 32 + 5  # two blocks, and a rest
+FEATURES = {
+    "identity": lambda x: x,
+    "elu": lambda x: np.where(x > 0, x + 1, np.exp(x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
 
 
 def expected_answers(layer, stream, equation):
@@ -40,10 +46,10 @@ def expected_answers(layer, stream, equation):
     added = 0
     for h, (k, q, p, v) in enumerate(zip(layer.w_k, layer.w_q, layer.w_p, layer.w_v, strict=True)):
         keys, queries, values = stream @ k.T, stream @ q.T, stream @ v.T
-        if layer.feature_map == "elu":
-            keys, queries = (np.where(x > 0, x + 1, np.exp(x)) for x in (keys, queries))
+        keys, queries = (FEATURES[layer.feature_map](x) for x in (keys, queries))
         if layer.keys == "unit":
-            keys, queries = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (keys, queries))
+            lengths = (np.linalg.norm(x, axis=1, keepdims=True) for x in (keys, queries))
+            keys, queries = (x / np.where(n > 0, n, 1) for x, n in zip((keys, queries), lengths, strict=True))
         added = added + equation(np.asarray(keys), np.asarray(queries), np.asarray(values), h=h) @ p.T
     return added
 
@@ -133,11 +139,21 @@ def test_every_rule_is_its_equation(complex_numbers, keys):
         for stream, answers in zip(streams, got, strict=True):
             of_head = functools.partial(equation, stream=stream)
             wanted = expected_answers(layer, stream, of_head)
-            # Gradients of normalized inner models are differences here.
-            tolerance = 1e-6 if name == "ttt-linear-5" else 1e-10
-            np.testing.assert_allclose(
-                answers, wanted, atol=tolerance * abs(wanted).max(), rtol=0, err_msg=name
-            )
+            np.testing.assert_allclose(answers, wanted, atol=1e-10 * abs(wanted).max(), rtol=0, err_msg=name)
+
+
+@pytest.mark.parametrize("keys", ["free", "unit"])
+@pytest.mark.parametrize("feature_map", FEATURES)
+def test_keys_and_queries_go_through_the_feature_map(feature_map, keys):
+    rng = np.random.default_rng(9)
+    layer = layer_with(rng, Additive(), keys=keys, feature_map=feature_map)
+    streams = draw(rng, 2, 3, 4, 3)  # two leading axes
+    got = np.asarray(layer(streams))
+    for index in np.ndindex(2, 3):
+        wanted = expected_answers(
+            layer, streams[index], lambda k, q, v, h: equations.linear_attention(k, q, v)
+        )
+        np.testing.assert_allclose(got[index], wanted, rtol=0, atol=1e-12 * abs(wanted).max())
 
 
 def test_attention_whose_weights_sum_to_one():

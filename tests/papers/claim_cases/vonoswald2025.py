@@ -47,16 +47,28 @@ def reached(name):
         right = _family._found
 
         def wrong(settings):
-            found = dict(right(settings))
-            found[name] = [one._replace(errors=0.9 * one.errors) for one in found["MesaNet"]]
-            return found
+            found = right(settings)
+            better = [one._replace(errors=0.9 * one.errors) for one in found.layers["MesaNet"]]
+            return found._replace(layers={**found.layers, name: better})
 
         patch.setattr(_family, "_found", wrong)
 
     return break_it
 
 
-WORLDS = other_mesa(penalty=1e4), tuple(map(reached, _family.OTHERS))
+def last_step_is_worse(patch):
+    """After all steps of conjugate gradients the error is a hundred-thousandth greater than that of the exact solution."""
+    right = _family._found
+
+    def wrong(settings):
+        found = right(settings)
+        worse = [one._replace(errors=(1 + 1e-5) * one.errors) for one in found.layers["MesaNet"]]
+        return found._replace(by_steps={**found.by_steps, settings.dim: worse})
+
+    patch.setattr(_family, "_found", wrong)
+
+
+WORLDS = other_mesa(penalty=1e4), (*map(reached, _family.OTHERS), last_step_is_worse)
 
 CASES = {
     "vonoswald2025/layer-is-optimal": Case(

@@ -22,7 +22,9 @@ def corrected(memory: Array, token: MemoryToken, rate: Array) -> Array:
 class DeltaNet(MemoryRule):
     r"""DeltaNet: $M_t = M_{t-1} + \beta_t (v_t - M_{t-1} k_t) k_t^*$, read as $M_t q_t$.
 
-    A memory with keys longer than $\sqrt{2/\beta_t}$ diverges on such keys: keys of unit length never do.
+    A memory with keys longer than $\sqrt{2/\beta_t}$ diverges on such keys: keys of unit length never do. With free keys that
+    are independent $N(0, s^2 I)$, $k_t \in \mathbb{R}^w$, its mean square stays bounded for constant
+    $\beta < 2/((w + 2) s^2)$ and diverges above.
 
     Attributes:
         rate: β, one number for every head.

@@ -13,7 +13,7 @@ DIFFERENCES = (
         "networks of many layers up to a billion weights (abstract), 16 heads with 128 key entries, gates read from tokens "
         "(`fla/layers/mesa_net.py:57-73`, `:169-172`)",
         "one layer with given keys, values and queries and constant gates; others have several heads and are given gains, "
-        "without normalized linear attention, diagonal Longhorn and TTT with its norm; the mesa layer solves exactly",
+        "without normalized linear attention, diagonal Longhorn and TTT with its norm",
         _SAMPLED,
     ),
     Difference(
