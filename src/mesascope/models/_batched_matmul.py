@@ -48,10 +48,10 @@ def _as_vectors(left: Array, right: Array) -> Array:
     for k in range(1, length):
         total = total + left[:, k, None] * right[None, k]
     is_vector = length > 1 and 1 in (left.shape[0], right.shape[1])
-    return _once(total) if is_vector else jax.lax.optimization_barrier(total)
+    return once(total) if is_vector else jax.lax.optimization_barrier(total)
 
 
-def _once(total: Array) -> Array:
+def once(total: Array) -> Array:
     """Return the same numbers, which XLA does not compute again for every entry of what they are used for.
 
     It fuses sums and products into their users, and forgets barriers before it does: an outer product v (M k)* would compute

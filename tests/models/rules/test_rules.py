@@ -401,7 +401,7 @@ def test_the_reference_recurrences_of_another_library(reference, kind, tolerance
     memory = rule.empty(long_values[0], k[0])
     for key, value in zip(k, long_values, strict=True):
         memory = rule.write(memory, MemoryToken(key, value, (jnp.full((1, 4), 0.3, kind),)))
-    now = jax.tree.map(jnp.add, memory.start, memory.steps)
+    now = memory.now
     matrix = np.moveaxis(np.asarray(now.matrix).reshape(*now.matrix.shape[:2], 2, 2), (-1, -2), (0, 1))
     bias = np.moveaxis(np.asarray(now.bias).reshape(-1, 2, 2), (-1, -2), (0, 1))
     np.testing.assert_allclose(matrix, reference["output:ttt-linear-matrix"].swapaxes(-1, -2), atol=tolerance)

@@ -13,6 +13,7 @@ from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import OpenUnit, Size, SpecError, show_number
 
 from .._arrays import axes, gaussian_array, real_array
+from .._batched_matmul import once
 from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, applied, outer, over_batch, require_shape, rule
 
 _EPSILON = 1e-6
@@ -27,10 +28,10 @@ class Affine(NamedTuple):
 
 
 class MiniBatch(NamedTuple):
-    """The inner model at the start of the mini-batch, the steps of its tokens so far, and the number of tokens seen."""
+    """The inner model at the start of the mini-batch, the model of now, and the number of tokens seen."""
 
     start: Affine
-    steps: Affine
+    now: Affine
     seen: Array
 
 
@@ -47,6 +48,7 @@ class InnerNorm(eqx.Module):
 
     def __call__(self, z: Array, key: Array) -> Array:
         """Return the output of the inner model: z (m, batch) and k (m, batch) → (m, batch)."""
+        z = once(z)
         centered = z - z.mean(0)
         normalized = centered * jax.lax.rsqrt((centered**2).mean(0) + _EPSILON)
         gain, shift = (over_batch(one, z.shape[-1]).astype(z.dtype) for one in (self.gain, self.shift))
@@ -156,22 +158,20 @@ class TTTLinear(MemoryRule):
         """Return W_0 and b_0."""
         batch = key.shape[-1]
         start = Affine(*(over_batch(one, batch).astype(value.dtype) for one in (self.w_0, self.b_0)))
-        return MiniBatch(start, jax.tree.map(jnp.zeros_like, start), jnp.zeros((), int))
+        return MiniBatch(start, start, jnp.zeros((), int))
 
     def write(self, memory: MiniBatch, token: MemoryToken) -> MiniBatch:
         """Return the memory after a gradient at the weights with which the mini-batch started."""
         (rate,) = token.gates
         first = memory.seen % self.mini_batch == 0
-        start = jax.tree.map(lambda a, b: jnp.where(first, a + b, a), memory.start, memory.steps)
-        steps = jax.tree.map(lambda a: jnp.where(first, 0, a), memory.steps)
-        step = -rate * self._gradient(start, token)
-        steps = Affine(steps.matrix + outer(step, token.key), steps.bias + step)
-        return MiniBatch(start, steps, memory.seen + 1)
+        start = jax.tree.map(lambda a, b: jnp.where(first, a, b), memory.now, memory.start)
+        step = once(-rate * self._gradient(start, token))
+        now = Affine(memory.now.matrix + outer(step, token.key), memory.now.bias + step)
+        return MiniBatch(start, now, memory.seen + 1)
 
     def read(self, memory: MiniBatch, query: Array) -> Array:
         """Return f(q) with the weights of now."""
-        now = jax.tree.map(jnp.add, memory.start, memory.steps)
-        answer = applied(now.matrix, query) + now.bias
+        answer = applied(memory.now.matrix, query) + memory.now.bias
         return answer if self.norm is None else self.norm(answer, query)
 
     def _gradient(self, model: Affine, token: MemoryToken) -> Array:
