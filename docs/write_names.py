@@ -1,6 +1,7 @@
-"""Write the public names of all kinds into the stubs that the package's names are read from: `make names`.
+"""Write the names of all kinds where they are listed: `make names`.
 
-Every other line of a stub stays as it is.
+Public names go into the stubs that the package's names are read from, the rules of memory layers and the number of learners
+between marks in README.md and docs/identify.md. Everything else in these files stays as it is.
 """
 
 import re
@@ -10,7 +11,8 @@ from typing import Any
 
 from mesascope.specs import Built, families, known_kinds
 
-PACKAGE = Path(__file__).parents[1] / "src" / "mesascope"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "mesascope"
 AT_THE_TOP = {
     "law",
     "process",
@@ -44,6 +46,23 @@ def stubs() -> dict[Path, str]:
     return {path: _merged(path, added) for path, added in lines.items()}
 
 
+def pages() -> dict[Path, str]:
+    """README and the page on `identify` as they should be, by their paths."""
+    marked = {
+        "learners": str(len(known_kinds("learner"))),
+        "rules": ", ".join(f"`{name}`" for name in known_kinds("rule")),
+    }
+    return {path: _marked(path, marked) for path in (ROOT / "README.md", ROOT / "docs" / "identify.md")}
+
+
+def _marked(path: Path, marked: dict[str, str]) -> str:
+    """The text of a page with what stands between the marks `<!--name-->` and `<!--/name-->`."""
+    text = path.read_text(encoding="utf-8")
+    for name, value in marked.items():
+        text = re.sub(rf"(<!--{name}-->).*?(<!--/{name}-->)", rf"\g<1>{value}\g<2>", text)
+    return text
+
+
 def _home(kind: Any) -> tuple[str, str]:
     """Module and name of what builds objects of a kind: the class, its owner, or a function."""
     maker = kind.function if issubclass(kind, Built) else kind
@@ -75,7 +94,7 @@ def _order(line: str) -> tuple[Any, ...]:
 
 
 if __name__ == "__main__":
-    for path, text in stubs().items():
+    for path, text in {**stubs(), **pages()}.items():
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            sys.stdout.write(f"{path.relative_to(PACKAGE)}\n")
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")

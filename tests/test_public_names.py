@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from write_names import stubs
+from write_names import pages, stubs
 
 import mesascope
 
@@ -51,8 +51,8 @@ def test_every_name_of_a_room_leads_somewhere(room):
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-def test_the_stubs_name_every_kind():
-    for path, text in stubs().items():
+def test_stubs_and_pages_name_every_kind():
+    for path, text in {**stubs(), **pages()}.items():
         assert path.read_text(encoding="utf-8") == text, f"{path} lacks a kind: run `make names`"
 
 

@@ -188,8 +188,23 @@ def test_huge_starts_are_not_said_to_have_arrived():
     data = phase_diagram(make, {"scale": [0.1, 1e10], "number": [1, 2]})
     np.testing.assert_array_equal(data.status[0], "converged")
     np.testing.assert_allclose(data.relative_loss[0], 1.0, rtol=1e-9)
-    np.testing.assert_array_equal(data.status[1], "not resolved")
+    np.testing.assert_array_equal(data.status[1], "step limit")
     assert np.isnan(data.loss[1]).all()
+
+
+@pytest.mark.slow
+def test_steady_states_are_judged_by_the_landscape_where_they_are():
+    """At a start of 100 the curvature is far greater than at the end."""
+
+    def make(a, horizon, key):
+        return ms.LinearAttention.diagonal(2, a, 1e-3), PROCESS, ms.NextToken(horizon)
+
+    data = phase_diagram(make, {"a": [100.0, 0.01], "horizon": [6]})
+    np.testing.assert_array_equal(data.status, "converged")
+    for a in data.a.values:
+        end = gradient_flow(*make(float(a), 6, None))
+        product = product_of_layer(np.concatenate([np.ravel(end.model.w_kq), np.ravel(end.model.w_pv)]))
+        assert product_of_layer(data.end.sel(a=a, horizon=6).values) == pytest.approx(product, abs=1e-8)
 
 
 def test_folders_that_are_files_are_refused(tmp_path):

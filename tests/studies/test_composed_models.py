@@ -161,6 +161,10 @@ def test_parts(case, train_with, prompts_with):
 
 def test_every_part_of_the_library_can_be_named():
     named = set().union(*(expected for _, _, expected, _ in CASES.values()))
+    made_by = (
+        one.function for family in ("layer", "embedding", "readout") for one in known_kinds(family).values()
+    )
+    named |= {getattr(one, "__self__", one).__name__ for one in made_by}
     bases = {parts.Embedding, parts.Layer, parts.Readout, parts.BatchLastLayer}
     known = {
         name

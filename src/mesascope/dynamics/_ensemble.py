@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import diffrax
 import equinox as eqx
@@ -16,18 +16,10 @@ from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 from mesascope.records import Printed
 
-from ._integrate import (
-    AT_TIME,
-    STEADY,
-    Bounds,
-    Segment,
-    checked_solver,
-    checked_until,
-    integrate,
-    masked_gradient,
-)
+from ._integrate import AT_TIME, STEADY, checked_solver, checked_until, masked_gradient
 from ._parameters import Mask, mask_vector, real_vector, refuse_weights_too_small
-from ._steady_state import Gradient, Rebuild, survey
+from ._steady_state import ATOL
+from ._to_the_end import Limits, to_the_end
 
 Model = TypeVar("Model", bound=eqx.Module)
 _ACCELERATOR_BATCH = 1024
@@ -105,17 +97,8 @@ def flow_ends(
     refuse_weights_too_small(models, stacked=1)
     first = eqx.combine(jax.tree.map(lambda w: w[0], weights), rest)
     objective = objective_of(first, process, task, engine)
-    bounds = np.array([limit, tolerance, rtol], float)
-    return _ends(objective, models, mask_vector(first, mask), bounds, solver, np.asarray(max_steps))
-
-
-class _Carry(NamedTuple):
-    """A flow so far, its steps, and whether it is at its start, and goes on."""
-
-    segment: Segment
-    steps: Array
-    begins: Array
-    goes_on: Array
+    limits = Limits(*np.array([limit, tolerance, rtol, ATOL * rtol]))
+    return _ends(objective, models, mask_vector(first, mask), limits, solver, np.asarray(max_steps))
 
 
 @eqx.filter_jit
@@ -123,7 +106,7 @@ def _ends(
     objective: Objective,
     models: eqx.Module,
     allowed: Array,
-    bounds: Any,
+    limits: Limits,
     solver: diffrax.AbstractSolver,
     max_steps: Any,
 ) -> FlowEnds[Any]:
@@ -132,7 +115,7 @@ def _ends(
     def one(start: eqx.Module) -> FlowEnds[Any]:
         vector, rebuild = real_vector(eqx.combine(start, static))
         gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
-        end, steps = _to_the_end(gradient, rebuild, vector, bounds, solver, max_steps)
+        end, steps = to_the_end(gradient, rebuild, vector, limits, solver, max_steps)
         model = rebuild(end.point)
         good = (end.code == STEADY) | (end.code == AT_TIME)
         return FlowEnds(
@@ -147,43 +130,3 @@ def _ends(
     batch = None if jax.default_backend() == "cpu" else _ACCELERATOR_BATCH
     ends = jax.lax.map(one, weights, batch_size=batch)
     return eqx.tree_at(lambda it: it.models, ends, eqx.combine(ends.models, static))
-
-
-def _to_the_end(
-    gradient: Gradient,
-    rebuild: Rebuild,
-    start: Array,
-    limits: Any,
-    solver: diffrax.AbstractSolver,
-    max_steps: Any,
-) -> tuple[Segment, Array]:
-    """The end of a flow, and its steps.
-
-    It goes on until it seems steady in units of the largest curvature at the start. From there it goes on in the units that a
-    survey finds for every matrix, until it has not moved since the last survey.
-    """
-    limit, tolerance, rtol = limits
-
-    def onwards(carry: _Carry) -> _Carry:
-        old, steps, begins, _ = carry
-        here = survey(gradient, rebuild, old.point)
-        steady = tolerance * jnp.where(begins, here.rate, here.rates)
-        bounds = Bounds(
-            old.time,
-            limit,
-            here.first_step,
-            jnp.where(jnp.isfinite(limit), -1.0, steady),
-            rtol,
-            here.atol(rtol),
-        )
-        left = max_steps - steps
-        new = integrate(gradient, rebuild, old.point, here.slope, here.steepness, bounds, solver, left)
-        taken = new.accepted + new.rejected
-        return _Carry(new, steps + taken, jnp.asarray(False), (new.code == STEADY) & (begins | (taken > 0)))
-
-    none = jnp.asarray(0)
-    at_start = Segment(jnp.zeros((), start.dtype), start, jnp.zeros_like(start), none, none, none, ())
-    end, steps, _, _ = jax.lax.while_loop(
-        lambda carry: carry.goes_on, onwards, _Carry(at_start, none, jnp.asarray(True), jnp.asarray(True))
-    )
-    return end, steps

@@ -18,6 +18,8 @@ from ._parameters import SMALLEST, real_vector
 
 Gradient = Callable[[Array], Array]
 Rebuild = Callable[[Array], eqx.Module]
+ATOL = 1e-3
+"""The absolute local error allowed per step in units of rtol times the smallest weight matrix, where none is given."""
 _ITERATIONS = 8
 _WIDTH = 1e-4  # relative step of the differences
 
@@ -43,8 +45,8 @@ class Survey(NamedTuple):
     smallest_matrix: Array
 
     def atol(self, rtol: Any) -> Any:
-        """The absolute local error allowed per step where none is given: of the smallest matrix, a thousandth of rtol."""
-        return 1e-3 * rtol * self.smallest_matrix
+        """The absolute local error allowed per step where none is given."""
+        return ATOL * rtol * self.smallest_matrix
 
 
 def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:

@@ -8,20 +8,18 @@ from itertools import count
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationError
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationError
 
 from mesascope.specs import (
     Count,
     Number,
+    OpenUnit,
     Positive,
     Spec,
-    SpecError,
     SpecTypeError,
     field_help,
     first_error,
-    in_file_form,
     integer,
-    number,
     show,
 )
 
@@ -33,13 +31,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _decay(value: Any) -> Number:
-    given = number(value)
-    if not 0 < given < 1:
-        raise SpecError(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
-    return given
-
-
 def _optimizer(value: Any) -> Any:
     if not isinstance(value, Optimizer) and not (hasattr(value, "init") and hasattr(value, "update")):
         raise SpecTypeError(
@@ -48,7 +39,6 @@ def _optimizer(value: Any) -> Any:
     return value
 
 
-Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
 AnyOptimizer: TypeAlias = Annotated[Any, PlainValidator(_optimizer)]
 
 
@@ -79,7 +69,7 @@ class TrainingSettings(Spec):
     steps: Count = 1000
     batch: Count = 256
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
-    average: Decay | None = None
+    average: OpenUnit | None = None
     held_out: Annotated[int, BeforeValidator(integer), Field(ge=2, le=10**8)] = 4096
     record_every: Count = 50
     evaluate_every: Count | None = None

@@ -22,7 +22,7 @@ from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
 from ._compute_models import told
-from ._jobs import Progress
+from ._jobs import Report
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 
 _SEED = 0
@@ -32,7 +32,7 @@ _ZERO = 1e-6  # smaller weights count as 0: a flow ends before they vanish
 Result = dict[str, Any]
 
 
-def facts(spec: FlowSpec, progress: Progress) -> Result:
+def facts(spec: FlowSpec, progress: Report) -> Result:
     """What theory says about the law, and what its sequences look like."""
     process, task = spec.data()
     law, dim = process.law, process.dim
@@ -65,7 +65,7 @@ def facts(spec: FlowSpec, progress: Progress) -> Result:
     }
 
 
-def laws(progress: Progress) -> dict[str, list[int]]:
+def laws(progress: Report) -> dict[str, list[int]]:
     """Of every kind of law, with the fields that the form begins with: a histogram of its entries."""
     progress("drawing from every law")
     return {kind: _thumbnail(cls.example()) for kind, cls in known_kinds("law").items()}
@@ -88,7 +88,7 @@ def _thumbnail(law: Law) -> list[int]:
     return [int(count) for count in np.histogram(entries, _BARS, (-reach, reach))[0]]
 
 
-def flow(spec: FlowSpec, progress: Progress) -> Result:
+def flow(spec: FlowSpec, progress: Report) -> Result:
     """Where training goes from the start of the setting, and the way there."""
     progress("compiling, or loading what was compiled before")
     result, end = spec.follow(
@@ -141,7 +141,7 @@ def _quadratic(values: np.ndarray) -> np.ndarray:
     return np.array([zero, one - zero - curvature, curvature])
 
 
-def _too_large(spec: FlowSpec, found: Flow[LinearAttention], progress: Progress) -> SpecError:
+def _too_large(spec: FlowSpec, found: Flow[LinearAttention], progress: Report) -> SpecError:
     """Return what left double precision: the start, if the flow from its direction with weights of at most 1 does not."""
     start = {name: np.asarray(getattr(found.trajectory, name))[0] for name in ("w_kq", "w_pv")}
     largest = max(float(np.abs(weight).max()) for weight in start.values())
@@ -182,7 +182,7 @@ def _closed_form(
     return {"product": state.product, "a": state.a, "b": state.b, "conserved": solution.conserved}
 
 
-def behaviour(spec: FlowSpec, w_kq: np.ndarray, w_pv: np.ndarray, progress: Progress) -> Result:
+def behaviour(spec: FlowSpec, w_kq: np.ndarray, w_pv: np.ndarray, progress: Report) -> Result:
     """What a layer with these weights does in context, measured on fresh sequences."""
     process, _ = spec.data()
     model = LinearAttention(jnp.asarray(w_kq), jnp.asarray(w_pv), spec.rho)
@@ -308,7 +308,7 @@ def identification(
     w_pv: np.ndarray,
     learners: list[str] | None,
     tasks: int,
-    progress: Progress,
+    progress: Report,
 ) -> Result:
     """Which algorithm a layer with these weights runs."""
     process, _ = spec.data()
@@ -324,7 +324,7 @@ def identification(
     return {**told(answer), "arguments": {"learners": learners, "tasks": tasks}}
 
 
-def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, progress: Progress) -> Result:
+def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, progress: Report) -> Result:
     """Gradient descent on one batch of sampled sequences, as in the paper's experiments."""
     model, process, task, exactly = spec.build()
     progress("drawing sequences and compiling")

@@ -10,12 +10,12 @@ from mesascope.papers import INSIGHTS, Event, reproduce
 from mesascope.papers import claims as known_claims
 from mesascope.records import InUseError, folder_lock, plain
 
-from ._jobs import Progress
+from ._jobs import Report
 
 Result = dict[str, Any]
 
 
-def claims(progress: Progress) -> list[Result]:
+def claims(progress: Report) -> list[Result]:
     """Every claim of every paper: what it says, how it is checked, and what was found here that no paper says."""
     progress("listing the claims")
     fields = ("id", "title", "statement", "source", "origin", "evidence", "criterion")
@@ -30,7 +30,7 @@ def claims(progress: Progress) -> list[Result]:
     ]
 
 
-def rerun(claim: str, folder: str, progress: Progress) -> Result:
+def rerun(claim: str, folder: str, progress: Report) -> Result:
     """Check one claim again into a folder of records: its outcome, and the error of a check that failed.
 
     Raises:

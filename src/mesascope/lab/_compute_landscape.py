@@ -6,14 +6,14 @@ from typing import Any
 
 from mesascope.studies import FlowSpec, FormulaSpec, follow_with_plateaus
 
-from ._jobs import Progress
+from ._jobs import Report
 
 Result = dict[str, Any]
 _SHARED = ("plugins", "law", "dim", "horizon", "weights", "rho")  # what a loss depends on
 _DIGITS = 5
 
 
-def saddles(spec: FlowSpec, progress: Progress) -> Result:
+def saddles(spec: FlowSpec, progress: Report) -> Result:
     """The critical points that the flow passes, the last where it rests: `table` of plateaus, and their `figure`."""
     progress("the flow, and the saddles on its way")
     result, found = follow_with_plateaus(spec, lambda now: progress(now.describe()))
@@ -24,7 +24,7 @@ def saddles(spec: FlowSpec, progress: Progress) -> Result:
     return {"table": found.table(), "figure": found.figure(), "message": result.message}
 
 
-def derivation(spec: FlowSpec, progress: Progress) -> Result:
+def derivation(spec: FlowSpec, progress: Report) -> Result:
     """The loss of a I, b I as a formula, and where it is least, in symbols and in numbers: MathML by name."""
     from sympy import sympify
 

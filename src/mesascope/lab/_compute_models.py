@@ -8,8 +8,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from mesascope.core import Progress as Done
-from mesascope.lab._jobs import Progress
+from mesascope.core import Progress
+from mesascope.lab._jobs import Report
 from mesascope.probes import Identification, identify
 from mesascope.records import plain
 from mesascope.report import identification_figures
@@ -18,12 +18,12 @@ from mesascope.studies import IdentifySpec, TrainSpec
 Result = dict[str, Any]
 
 
-def training(spec: TrainSpec, progress: Progress) -> Result:
+def training(spec: TrainSpec, progress: Report) -> Result:
     """Train; the losses are reported as they come."""
     progress("compiling, or loading what was compiled before")
     run = spec.build()
 
-    def tell(now: Done) -> None:
+    def tell(now: Progress) -> None:
         progress(now.describe(), (now.done, float(now.values["loss"])))
 
     done = run.train(progress=tell)
@@ -41,7 +41,7 @@ def training(spec: TrainSpec, progress: Progress) -> Result:
     }
 
 
-def learned(spec: TrainSpec, leaves: list[np.ndarray], tasks: int, progress: Progress) -> Result:
+def learned(spec: TrainSpec, leaves: list[np.ndarray], tasks: int, progress: Report) -> Result:
     """Which algorithm a trained model runs."""
     process, task = spec.build_data()
     weights, rest = eqx.partition(spec.build_model(), eqx.is_array)
@@ -50,7 +50,7 @@ def learned(spec: TrainSpec, leaves: list[np.ndarray], tasks: int, progress: Pro
     return {**told(found), "figures": identification_figures(found.record())}
 
 
-def given(spec: IdentifySpec, progress: Progress) -> Result:
+def given(spec: IdentifySpec, progress: Report) -> Result:
     """Which algorithm a model of the user runs."""
     progress("loading the model")
     found = spec.run(lambda now: progress(now.describe()))

@@ -9,13 +9,13 @@ import numpy as np
 from mesascope.processes import FewShot, LinearRegression, TaskPool
 from mesascope.theory import lu2024
 
-from ._jobs import Progress
+from ._jobs import Report
 
 DIM, EXAMPLES, NOISE = 10, 20, 0.5  # x ~ N(0, I/d), tasks on the sphere |w|² = d, noise of the labels
 _POOLS, _MOST = 8, 256  # pools that are averaged over, and their tasks
 
 
-def pools(progress: Progress) -> dict[str, Any]:
+def pools(progress: Report) -> dict[str, Any]:
     """Errors E(ŷ − y)² of the exact minimum for the first K tasks of a pool: on these tasks, and on new ones."""
     progress("the best layer for every pool")
     fresh = LinearRegression(DIM, covariance=np.eye(DIM) / DIM, prior="sphere", noise=NOISE)

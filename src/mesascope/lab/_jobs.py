@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mesascope.studies import FlowSpec
 
-Progress = Callable[..., None]
+Report = Callable[..., None]
 """Reports the progress of a job as a line, and with it a point of its curve, if it has one; raises KeyboardInterrupt once the
 job is asked to stop."""
 

@@ -13,7 +13,7 @@ from mesascope.core import enable_x64, end_with_parent, keep_programs
 from mesascope.specs import plugin_error, printable, set_default_plugins
 from mesascope.studies import SpecError
 
-from ._jobs import PROGRAMS, Progress
+from ._jobs import PROGRAMS, Report
 
 STOP = "stop"
 """Sent while a job runs that is to stop."""
@@ -66,7 +66,7 @@ def _program(name: str) -> Callable[..., Any]:
     return program
 
 
-def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progress) -> tuple[Any, ...]:
+def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Report) -> tuple[Any, ...]:
     try:
         return ("done", job(**arguments, progress=progress))
     except KeyboardInterrupt:

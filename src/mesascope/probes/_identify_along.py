@@ -27,7 +27,7 @@ from ._identification import Identification, plain_hyperparameters
 from ._inquiry import Inquiry
 from ._problems import Problems
 from ._question import Question
-from ._strategies import MOST, Strategy, chosen_strategies, labels
+from ._strategies import MAX_STRATEGIES, Strategy, chosen_strategies, labels
 from ._weights import weigh
 
 Models = Mapping[int, Any] | Sequence[Any] | Callable[[int], Any]
@@ -201,8 +201,8 @@ def _given(strategies: Sequence[Learner] | None, process: Any) -> list[Strategy]
             f"strategies: must be a list of learners such as [Ridge(0.1)], got {show(others[0])}; ids of learners to be "
             "fitted go to learners"
         )
-    if not 1 <= len(strategies) <= MOST:
-        raise ValueError(f"strategies: give 1 to {MOST} learners, got {len(strategies)}")
+    if not 1 <= len(strategies) <= MAX_STRATEGIES:
+        raise ValueError(f"strategies: give 1 to {MAX_STRATEGIES} learners, got {len(strategies)}")
     for one, other in combinations(strategies, 2):
         if type(one) is type(other) and plain_hyperparameters(one) == plain_hyperparameters(other):
             raise ValueError(

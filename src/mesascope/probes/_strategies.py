@@ -15,7 +15,7 @@ from ._evidence import Evidence
 from ._identification import Identification, Ranked, plain_hyperparameters
 from ._weights import mean_over_tasks, nearest_weights, products
 
-MOST = 4  # strategies of one training
+MAX_STRATEGIES = 4  # strategies of one training
 _CHOSEN = 3  # of them, where none are given
 
 

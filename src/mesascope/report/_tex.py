@@ -13,7 +13,16 @@ _NAMES = "infty nabla top sum prod int dagger ast"
 _SYMBOLS = {
     **{name: chr(ord("α") + at) for at, name in enumerate(_GREEK.split())},
     **{"Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ"},
-    **{"Phi": "Φ", "Psi": "Ψ", "Omega": "Ω", "varepsilon": "ε", "varphi": "φ", "ell": "ℓ", "partial": "∂"},
+    **{
+        "Phi": "Φ",
+        "Psi": "Ψ",
+        "Omega": "Ω",
+        "varepsilon": "ε",
+        "varphi": "φ",
+        "varpi": "ϖ",
+        "ell": "ℓ",
+        "partial": "∂",
+    },
     **dict(zip(_NAMES.split(), "∞∇⊤ΣΠ∫†∗", strict=True)),
     **{"to": " → ", "rightarrow": " → ", "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "neq": " ≠ "},
     **{"approx": " ≈ ", "sim": " ∼ ", "in": " ∈ ", "propto": " ∝ ", "pm": " ± ", "times": " × ", "cdot": "·"},

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     StrictBool,
     ValidationInfo,
     model_validator,
@@ -18,15 +16,11 @@ from mesascope.core import Progress
 from mesascope.records import MAX_PARTS
 from mesascope.specs import (
     Count,
-    Number,
+    OpenUnit,
     Seed,
     Spec,
-    SpecError,
     error_path,
-    in_file_form,
     integer,
-    number,
-    show,
 )
 
 from ._data import DataSpec
@@ -37,16 +31,6 @@ if TYPE_CHECKING:
     from mesascope.probes import Identification
     from mesascope.processes import PromptProcess, SequenceProcess
     from mesascope.records import IdentificationRecord
-
-
-def _share(value: Any) -> Number:
-    given = number(value)
-    if not 0 < given < 1:
-        raise SpecError(f"must lie strictly between 0 and 1, such as 0.01 or 0.95, got {show(value)}")
-    return given
-
-
-Share: TypeAlias = Annotated[Number, PlainValidator(_share), PlainSerializer(in_file_form)]
 
 
 @dataclass(frozen=True)
@@ -95,8 +79,8 @@ class Judged(DataSpec):
     """
 
     seed: Seed = 0
-    tolerance: Share = 1e-2
-    level: Share = 0.95
+    tolerance: OpenUnit = 1e-2
+    level: OpenUnit = 0.95
     learners: Annotated[tuple[str, ...] | None, Field(min_length=1)] = None
     parts: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_PARTS)] = 1
 

@@ -20,8 +20,8 @@ Tokens = tuple[Token, ...]
 """What a law is made of; a token that is listed twice is twice as probable. Independent coordinates: single values."""
 
 _LARGEST = 9
-_MOST_TOKENS = 2
-_MOST_VALUES = 5
+_MAX_TOKENS = 2
+_MAX_VALUES = 5
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Family:
 
 
 def _draw_pool(rng: np.random.Generator, dim: int) -> Tokens:
-    return tuple(_draw_token(rng, 1) for _ in range(rng.integers(2, _MOST_VALUES + 1)))
+    return tuple(_draw_token(rng, 1) for _ in range(rng.integers(2, _MAX_VALUES + 1)))
 
 
 def _draw_tokens(rng: np.random.Generator, dim: int) -> Tokens:
-    return tuple(_draw_token(rng, dim) for _ in range(rng.integers(1, _MOST_TOKENS + 1)))
+    return tuple(_draw_token(rng, dim) for _ in range(rng.integers(1, _MAX_TOKENS + 1)))
 
 
 def _draw_token(rng: np.random.Generator, size: int) -> Token:

@@ -66,8 +66,7 @@ def phase_diagram(
         mask: entries whose gradient is masked (see `Mask`).
         solver: any diffrax solver; `Rodas4()` by default, which stiffness does not slow down.
         rtol: relative local error allowed per step; the absolute one is this times the size of the smallest starting matrix.
-        tolerance: of the steady state: ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every matrix W, λ being the largest curvature at the
-            start or next to the origin, whichever is less.
+        tolerance: of the steady state, as in `flow_ends`.
         max_steps: limit on solver steps for each flow.
         fraction: of the way, for `time_to_reach`; between 0 and 1.
         folder: keeps every row in a file as soon as it is solved; the same call then goes on with the rows that are missing

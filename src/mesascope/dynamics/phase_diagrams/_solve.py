@@ -13,12 +13,12 @@ from jax import Array
 
 from mesascope.objectives import Objective
 
-from .._integrate import AT_TIME, FAILED, RUNNING, STEADY, Bounds, integrate, masked_gradient
+from .._integrate import AT_TIME, FAILED, RUNNING, STEADY, masked_gradient
 from .._parameters import real_vector
-from .._steady_state import matrix_sizes, survey
+from .._steady_state import matrix_sizes
+from .._to_the_end import Limits, to_the_end
 
 _BISECTIONS = 40
-_NEAR_ORIGIN = 1e-3
 
 # Powers of u from value, slope and second derivative at u = 0 and at u = 1.
 _QUINTIC = np.array(
@@ -105,33 +105,24 @@ def _solve(
     limit, tolerance, rtol, fraction = numbers
     vector, rebuild = real_vector(start)
     gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
-    # the curvature at large weights exceeds that at the end: take the smaller of those at the start and near 0
-    places = jnp.stack([vector, _NEAR_ORIGIN * vector])
-    surveys = jax.lax.map(lambda place: survey(gradient, rebuild, place), places)
-    here, origin = (jax.tree.map(lambda both, i=i: both[i], surveys) for i in range(2))
-    flattest = jnp.where(origin.rate > 0, jnp.minimum(here.rate, origin.rate), here.rate)
-    steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * flattest)
 
     def height(y: Array, slope: Array) -> Array:
         """L and its first two time derivatives along the flow, −‖∇L‖² and 2 ∇L·H∇L."""
         _, bend = jax.jvp(gradient, (y,), (slope,))
         return jnp.stack([objective(rebuild(y)).value, -slope @ slope, 2 * slope @ bend])
 
-    bounds = Bounds(0.0, limit, here.first_step, steady, rtol, rtol * here.smallest_matrix)
-    flow = integrate(
+    flow, steps = to_the_end(
         gradient,
         rebuild,
         vector,
-        here.slope,
-        here.steepness,
-        bounds,
+        Limits(limit, tolerance, rtol, rtol),
         solver,
         max_steps,
         record=lambda time, point, slope: (time, height(point, slope)),
         rows=max_steps,
     )
     times, heights = flow.records
-    first = height(vector, here.slope)
+    first = height(vector, gradient(vector))
     times, heights = jnp.insert(times, 0, 0.0), jnp.concatenate([first[None], heights])
     model = rebuild(flow.point)
     loss, zero = jax.lax.map(lambda y: objective(rebuild(y)).value, jnp.stack([flow.point, 0 * vector]))
@@ -148,8 +139,10 @@ def _solve(
         risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
         gradient_norm=jnp.linalg.norm(flow.slope),
         time=flow.time,
-        steps=flow.accepted + flow.rejected,
-        time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * first[0]),
+        steps=steps,
+        time_to_reach=jnp.minimum(
+            flow.time, _passes(times, heights, fraction * loss + (1 - fraction) * first[0])
+        ),
     )
 
 
@@ -165,14 +158,17 @@ def _not_resolved(code: Array, loss: Array, steep: Array, zero: Array) -> Array:
 
 
 def _passes(times: Array, heights: Array, target: Array) -> Array:
-    """The time at which a falling curve reaches `target`; between points it is the quintic with their two derivatives.
+    """The time at which a falling curve reaches `target`, infinite if it does not.
+
+    Between points it is the quintic with their two derivatives.
 
     Args:
         times: shape (n,).
         heights: value, slope and second derivative, shape (n, 3); infinite beyond the end.
         target: between the first and the last value.
     """
-    right = jnp.argmax(heights[:, 0] <= target)
+    reached = heights[:, 0] <= target
+    right = jnp.argmax(reached)
     left = jnp.maximum(right - 1, 0)
     width = times[right] - times[left]
     powers = width ** jnp.arange(3)
@@ -186,4 +182,5 @@ def _passes(times: Array, heights: Array, target: Array) -> Array:
         return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros(()), jnp.ones(())))
-    return jnp.where(right > 0, times[left] + width * (low + high) / 2, 0.0)
+    passed = jnp.where(right > 0, times[left] + width * (low + high) / 2, 0.0)
+    return jnp.where(reached.any(), passed, jnp.inf)

@@ -15,12 +15,13 @@ from ._rule import Gate, MemoryRule, MemorySizes, MemoryToken, outer, rule
 
 @rule("longhorn")
 class Longhorn(MemoryRule):
-    r"""Longhorn: an implicit step of online regression.
+    r"""Longhorn: $M_t = M_{t-1} + (\Delta_t \odot (v_t - M_{t-1} k_t)) k_t^*$, $\Delta_t = \beta_t/(1 + \beta_t \|k_t\|^2)$.
 
-    $$M_t = \mathrm{argmin}_M \|M - M_{t-1}\|^2 + \sum_j \beta_{t,j} |v_{t,j} - (M k_t)_j|^2.$$
+    It is an implicit step of online regression,
 
-    It is $M_{t-1} + (\Delta_t \odot (v_t - M_{t-1} k_t)) k_t^*$ with $\Delta_{t,j} = \beta_{t,j}/(1 + \beta_{t,j}
-    \|k_t\|^2)$: a step of the delta rule that never overshoots, for keys of any length.
+    $$M_t = \mathrm{argmin}_M \|M - M_{t-1}\|^2 + \sum_j \beta_{t,j} |v_{t,j} - (M k_t)_j|^2:$$
+
+    a step of the delta rule that never overshoots, for keys of any length.
 
     Attributes:
         rate: β, one number for every entry of the values.
@@ -57,11 +58,9 @@ class Longhorn(MemoryRule):
 
 @rule("diagonal-longhorn")
 class DiagonalLonghorn(Longhorn):
-    r"""Longhorn as the authors train it: linear in the memory, entry by entry.
+    r"""Longhorn as trained: $M_t = (1 - \Delta_t \otimes |k_t|^2) \odot M_{t-1} + (\Delta_t \odot v_t) k_t^*$.
 
-    In the step of `Longhorn` $k_t k_t^*$ is replaced by its diagonal where it multiplies the memory:
-
-    $$M_t = (1 - \Delta_t \otimes |k_t|^2) \odot M_{t-1} + (\Delta_t \odot v_t) k_t^*.$$
+    So do its authors: in the step of `Longhorn` $k_t k_t^*$ is replaced by its diagonal where it multiplies the memory.
 
     Attributes:
         rate: β, one number for every entry of the values.
