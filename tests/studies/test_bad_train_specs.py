@@ -155,7 +155,7 @@ SEQUENCES = [
         "process: horizon must be at most 65537: the graph lists every position",
     ),
     ({"precision": "float16"}, "precision: unknown value 'float16'; did you mean"),
-    ({"average": 1}, "average: must lie between 0 and 1, such as 0.999, got 1"),
+    ({"average": 1}, "average: must be greater than 0 and less than 1, got 1"),
     ({"held_out": 1}, "held_out: must be at least 2, got 1"),
     ({"record_every": 0}, "record_every: must be at least 1, got 0"),
     ({"evaluate_every": 0}, "evaluate_every: must be at least 1, got 0"),

@@ -73,8 +73,8 @@ def test_a_specification_is_read_back_unchanged():
     ("changes", "message"),
     [
         ({"tolerence": 0.1}, "unknown field 'tolerence'; did you mean 'tolerance'?"),
-        ({"tolerance": 0}, "tolerance: must lie strictly between 0 and 1, such as 0.01 or 0.95, got 0"),
-        ({"level": 1.0}, "level: must lie strictly between 0 and 1"),
+        ({"tolerance": 0}, "tolerance: must be greater than 0 and less than 1, got 0"),
+        ({"level": 1.0}, "level: must be greater than 0 and less than 1"),
         ({"tasks": 0}, "tasks: must be at least 1, got 0"),
         ({"learners": []}, "learners: must have at least 1 entries, got 0"),
         ({"learners": "zero"}, "learners: must be a list, got 'zero'"),

@@ -67,8 +67,11 @@ def facts(spec: FlowSpec, progress: Report) -> Result:
 
 def laws(progress: Report) -> dict[str, list[int]]:
     """Of every kind of law, with the fields that the form begins with: a histogram of its entries."""
-    progress("drawing from every law")
-    return {kind: _thumbnail(cls.example()) for kind, cls in known_kinds("law").items()}
+    found = {}
+    for kind, cls in known_kinds("law").items():
+        found[kind] = _thumbnail(cls.example())
+        progress("drawing from every law", (kind, found[kind]))
+    return found
 
 
 def _trained_ratio(spec: FlowSpec) -> Any:

@@ -23,7 +23,8 @@ _MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
 
 
-Point = tuple[float, float]
+Point = tuple[Any, Any]
+"""A part of a result that is shown before the rest: a point of a curve, or a name and what belongs to it."""
 
 
 class Lab:
@@ -98,7 +99,7 @@ class Session:
         errors: messages by field.
         results: what is drawn, by name; results of the setting before until new ones are computed.
         progress: of what is being computed, by name.
-        points: of the curve that was reported with it, by name.
+        points: parts of the result that were reported with it, by name.
         watchers: called now and then to show progress.
         theme: colours of its figures.
     """

@@ -32,6 +32,12 @@ from ._training_form import (
     with_kind,
 )
 
+_STEPS = (
+    "Choose data, model and training in the form, or begin with an example.",
+    "Train: samples are drawn afresh for every step, as mesascope train does, and the loss is drawn while it falls.",
+    "Identify: the trained model is compared with every learner that fits the data, which takes a minute or more. You "
+    "read which algorithm it runs, and how far every other one is.",
+)
 _UNTRAINED = "There is no trained model yet: train one first."
 
 
@@ -60,6 +66,10 @@ class ModelsPage(Frame):
             with ui.element("div").classes("lab-main lab-models"):
                 self._notice = ui.label(notice).classes("lab-error").props("role=alert")
                 self._notice.set_visibility(bool(notice))
+                with ui.card().classes("lab-card"):
+                    heading("Train a small transformer, and ask which algorithm it has learned")
+                    for number, step in enumerate(_STEPS, 1):
+                        ui.label(f"{number}. {step}")
                 self._add_training()
                 self._add_own()
                 self._add_answer()
@@ -106,7 +116,6 @@ class ModelsPage(Frame):
                 ui.button("Train", icon="play_arrow", on_click=self._train).props(
                     "no-caps unelevated data-act=train"
                 )
-                ui.label("On freshly drawn samples, as mesascope train does.").classes("lab-caption")
             with ui.element("div").classes("w-full lab-outcome"):
                 self._training = Work(self.session, "training")
                 self._end = ui.label("").props('data-fact="training"')
@@ -132,9 +141,6 @@ class ModelsPage(Frame):
             with ui.row().classes("items-center gap-3"):
                 ui.button("Identify the trained model", on_click=self._identify).props(
                     "no-caps unelevated data-act=identify"
-                )
-                ui.label("Compared with every learner that fits the data; a minute or more.").classes(
-                    "lab-caption"
                 )
             self._identifying = Work(self.session, "learned")
             self._answer = ui.column().classes("w-full gap-1").props('data-fact="identification"')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -238,7 +238,8 @@ class StoryPage(SettingPage):
         """Nothing: colours of the story are those of its style sheet."""
 
     def prepare(self, narrow: bool) -> None:
-        """Draw the laws to choose from."""
+        """Draw the laws to choose from, each as soon as it is computed."""
+        self.session.watchers.append(lambda: self._show_laws(self.session.points.get("laws", ())))
         later(self._draw_laws())
 
     def show_form(self) -> None:
@@ -259,8 +260,12 @@ class StoryPage(SettingPage):
             laws = await self.session.compute("laws")
         except (SpecError, JobFailedError):
             return  # they can be chosen without a picture
-        for kind, counts in (laws or {}).items():
-            self._thumbnails[kind].set_content(histogram(counts))
+        self._show_laws((laws or {}).items())
+
+    def _show_laws(self, found: Iterable[tuple[str, list[int]]]) -> None:
+        for kind, counts in found:
+            if not self._thumbnails[kind].content:
+                self._thumbnails[kind].set_content(histogram(counts))
 
     def _draw_facts(self) -> None:
         facts = self.session.results["facts"]
