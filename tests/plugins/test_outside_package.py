@@ -106,10 +106,12 @@ def test_a_model_is_trained_on_a_task(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_models_and_tasks_are_swept_over(command):
+def test_two_workers_sweep_over_models_and_tasks(command):
     axes = [{"path": "model.scale", "values": [0.1, 0.3]}, {"path": "task.discount", "values": ["1/2", 1]}]
     study = {"name": "terms", "kind": "train", "base": TRAINING, "axes": axes}
-    done = command("sweep", "--json", "--store", "store", spec=study)
+    done = command(
+        "sweep", "--json", "--store", "store", "--scheduler", "local", "--workers", "2", spec=study
+    )
     assert (done["done"], done["failed"]) == (4, 0)
 
 
@@ -152,17 +154,21 @@ def test_two_workers_sweep_over_laws_of_a_package_and_of_a_file(command, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_law_is_in_the_form_of_the_lab(installed):
-    code = """
+def test_its_kinds_are_in_the_forms_of_the_lab(installed):
+    code = f"""
 import json
+from mesascope.lab.models._training_form import read_training, training_form, training_of
+training = read_training({ {name: one for name, one in TRAINING.items() if name != "task"} | {"horizon": 5}!r})
+form = training_form(training)
+same = training_of(form) == training and training_of(form | {{"process.fastest": "2"}}).process.fastest == 2
 from mesascope.lab._form import form_of, kind_fields, setting_of
 from mesascope.lab._setting import DEFAULT, read_setting
-form = form_of(read_setting({**DEFAULT, "law": "triangular"}))
+form = form_of(read_setting({{**DEFAULT, "law": "triangular"}}))
 fields = [(field.name, field.label) for field in kind_fields("law", "triangular")]
-print(json.dumps([fields, setting_of(form | {"law.scale": "1/4"}).law.describe()]))
+print(json.dumps([same, fields, setting_of(form | {{"law.scale": "1/4"}}).law.describe()]))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=found_in(installed)
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[["law.scale", "h > 0"]], "Triangular(scale=1/4)"]
+    assert json.loads(done.stdout) == [True, [["law.scale", "h > 0"]], "Triangular(scale=1/4)"]
