@@ -85,8 +85,8 @@ def phase_diagram(
         - `loss`, `loss_start`, `limit_loss` (where zheng2024 knows the limit from diagonal starts), `relative_loss` (their
           ratio, `loss/limit_loss`, where that is not 0), `risk` (the loss on the test of the point).
         - `time` at the end, `time_to_reach`: when the loss had fallen by `fraction` of what it falls in all.
-        - `status`: "converged", "finished" (the time asked for), "step limit", "diverged", "not resolved" (weights so large
-          that the flow crawls, or that rounding hides its end) or "interrupted".
+        - `status`: "converged", "finished" (the time asked for), "step limit", "diverged", "not resolved" (rounding hides
+          its end) or "interrupted".
         - `gradient_norm`, `steps`, and `end`, the weights in the coordinates of `real_vector`.
 
     Raises:

@@ -15,7 +15,6 @@ from mesascope.objectives import Objective
 
 from .._integrate import AT_TIME, FAILED, RUNNING, STEADY, masked_gradient
 from .._parameters import real_vector
-from .._steady_state import matrix_sizes
 from .._to_the_end import Limits, to_the_end
 
 _BISECTIONS = 40
@@ -36,7 +35,6 @@ CONVERGED, FINISHED, STEP_LIMIT, DIVERGED, NOT_RESOLVED = range(5)
 _CODES = np.zeros(4, int)
 _CODES[[STEADY, AT_TIME, RUNNING, FAILED]] = CONVERGED, FINISHED, STEP_LIMIT, DIVERGED
 _ROUNDING = 1e-9
-_STEEP = 1e-4  # flows from weights of ordinary size become steady below 1e-6
 
 
 class FlowFacts(NamedTuple):
@@ -126,9 +124,8 @@ def _solve(
     times, heights = jnp.insert(times, 0, 0.0), jnp.concatenate([first[None], heights])
     model = rebuild(flow.point)
     loss, zero = jax.lax.map(lambda y: objective(rebuild(y)).value, jnp.stack([flow.point, 0 * vector]))
-    steep = jnp.max(jnp.prod(matrix_sizes(rebuild, jnp.stack([flow.slope, flow.point])), axis=0))
     code = jnp.asarray(_CODES)[flow.code]
-    code = jnp.where(_not_resolved(code, loss, steep, zero), NOT_RESOLVED, code)
+    code = jnp.where(_not_resolved(code, loss, zero), NOT_RESOLVED, code)
     finite = jnp.isfinite(flow.point).all() & jnp.isfinite(loss)
     return FlowFacts(
         end=flow.point,
@@ -146,15 +143,13 @@ def _solve(
     )
 
 
-def _not_resolved(code: Array, loss: Array, steep: Array, zero: Array) -> Array:
-    """Whether weights are so large that the flow hardly moves, or that rounding hides its end.
+def _not_resolved(code: Array, loss: Array, zero: Array) -> Array:
+    """Whether rounding hides the end.
 
-    Next to huge weights W any gradient is slow, though the loss changes by ‖∂L/∂W‖‖W‖ (`steep`) when W changes by its own size.
     No loss is negative. Along cW^PV the loss is Ac² − Bc + L(0) with A ≥ 0, and B = 2A at a critical point: none lies above
     L(0).
     """
-    wrong = (loss > (1 + _ROUNDING) * zero) | (steep > _STEEP * zero)
-    return ((code == CONVERGED) & wrong) | (loss < -_ROUNDING * zero)
+    return ((code == CONVERGED) & (loss > (1 + _ROUNDING) * zero)) | (loss < -_ROUNDING * zero)
 
 
 def _passes(times: Array, heights: Array, target: Array) -> Array:
