@@ -29,7 +29,7 @@ help:
 	@echo "make stress     run load, faults, kills and mutants of files at full size"
 	@echo "make faults     put faults into the core, and see which test notices each"
 	@echo "make lint       ruff, mypy, import-linter"
-	@echo "make names      write the public names of new kinds into the stubs"
+	@echo "make names      write the names of new kinds where they are listed"
 	@echo "make notebooks  write the tutorials as notebooks, with their outputs"
 	@echo "make docs       run the blocks of all pages, build the site into docs/_build/html"
 	@echo "make bench      measure speed and memory into benchmarks/results/"

@@ -48,18 +48,23 @@ def stubs() -> dict[Path, str]:
 
 def pages() -> dict[Path, str]:
     """README and the page on `identify` as they should be, by their paths."""
-    marked = {
-        "learners": str(len(known_kinds("learner"))),
-        "rules": ", ".join(f"`{name}`" for name in known_kinds("rule")),
-    }
-    return {path: _marked(path, marked) for path in (ROOT / "README.md", ROOT / "docs" / "identify.md")}
+    learners = {"learners": str(len(known_kinds("learner")))}
+    rules = {"rules": ", ".join(f"`{name}`" for name in known_kinds("rule"))}
+    marked = {ROOT / "README.md": learners | rules, ROOT / "docs" / "identify.md": learners}
+    return {path: _marked(path, values) for path, values in marked.items()}
 
 
 def _marked(path: Path, marked: dict[str, str]) -> str:
-    """The text of a page with what stands between the marks `<!--name-->` and `<!--/name-->`."""
+    """The text of a page with these values between their marks, `<!--name-->` and `<!--/name-->`.
+
+    Raises:
+        ValueError: a mark is not there once.
+    """
     text = path.read_text(encoding="utf-8")
     for name, value in marked.items():
-        text = re.sub(rf"(<!--{name}-->).*?(<!--/{name}-->)", rf"\g<1>{value}\g<2>", text)
+        text, count = re.subn(rf"(<!--{name}-->).*?(<!--/{name}-->)", rf"\g<1>{value}\g<2>", text)
+        if count != 1:
+            raise ValueError(f"{path.name}: has the mark <!--{name}--> {count} times; write it once")
     return text
 
 

@@ -1,6 +1,7 @@
 """The contract of every kind in the registry, tested with its example; nothing here changes for a new kind."""
 
 import pickle
+import re
 from dataclasses import replace
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from mesascope.processes import (
     NextToken,
     OrthogonalAR,
 )
+from mesascope.report._tex import _OTHERS
 from mesascope.specs import Shape, families, field_help, known_kinds, one_of, summary
 
 ALL = [(family, name) for family in families() for name in known_kinds(family)]
@@ -50,6 +52,14 @@ def test_kinds_and_their_fields_are_described(family, name):
     assert summary(kind) != summary(kind.__base__)
     assert [field.name for field in field_help(kind) if not field.text] == []
     assert name == name.lower() and " " not in name and "_" not in name
+
+
+@every_kind
+def test_formulas_of_help_are_letters_and_signs(family, name):
+    """A command of LaTeX that has no sign would stand there by its name: M_todot v_t."""
+    kind = known_kinds(family)[name]
+    for text in (summary(kind), *(field.text for field in field_help(kind))):
+        assert not set(re.findall(r"\\([A-Za-z]+)", text)) & set(_OTHERS.split()), text
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,24 @@ def test_steady_states_are_judged_by_the_landscape_where_they_are():
         assert product_of_layer(data.end.sel(a=a, horizon=6).values) == pytest.approx(product, abs=1e-8)
 
 
+@pytest.mark.slow
+def test_most_of_the_way_may_come_after_the_flow_has_seemed_steady():
+    """Entries of W^KQ of 100 and 0.01 with W^PV of 1e-6: the flow rests near a saddle before the loss falls."""
+    start = ms.LinearAttention.diagonal(2, 1.0, 1e-6)
+    w_kq = np.array(start.w_kq)
+    w_kq[2, 0], w_kq[3, 1] = 100, 0.01
+    start = ms.LinearAttention(w_kq, start.w_pv)
+    data = phase_diagram(
+        lambda one, other, key: (start, PROCESS, ms.NextToken(6)), {"one": [1], "other": [1]}, fraction=0.9
+    )
+    time, end = data.time_to_reach.item(), data.time.item()
+    flow = gradient_flow(start, PROCESS, ms.NextToken(6), solver=ms.dynamics.Rodas4(), rtol=1e-6, until=time)
+    fallen = (data.loss_start - flow.loss[-1]) / (data.loss_start - data.loss)
+    assert data.status.item() == "converged" and time < end / 10
+    # the time at which a flow leaves a saddle grows with the logarithm of its local errors
+    assert fallen.item() == pytest.approx(0.9, abs=5e-3)
+
+
 def test_folders_that_are_files_are_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     axes = {"a": [0.5], "horizon": [6]}

@@ -24,7 +24,9 @@ from mesascope.lab.story._words import (
     LAWS,
     STEPS,
     WHICH_LAWS,
+    compared,
     formula,
+    notes,
     result_sentence,
     why_longer,
     why_sentence,
@@ -122,6 +124,21 @@ def test_the_result_is_said_with_its_step_and_what_theory_says(small):
     assert result_sentence(wrong, None).endswith("✗")
     unknown = small["flow"] | {"end": small["flow"]["end"] | {"limit_product": None}}
     assert result_sentence(unknown, None).endswith("Theory names no limit here.")
+
+
+@pytest.mark.slow
+def test_the_table_behind_the_result_says_in_words_what_each_algorithm_misses(small):
+    answer = small["identification"]
+    rows = {name: (missed, fitted) for name, missed, fitted in compared(answer)}
+    assert len(rows) == len(answer["ranking"])
+    missed, fitted = rows["gradient descent"]
+    step = next(one for one in answer["ranking"] if one["learner"] == "gradient-descent")["hyperparameters"]
+    assert (missed, fitted) == ("nothing", f"step size {step['step_size']:.4g}, steps 1")
+    assert rows["zero"] == ("100 %", "")
+    assert (
+        notes(answer)[-1]
+        == f"The weights themselves say: gradient descent, step size {step['step_size']:.6g}."
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Training from specifications: every kind of process and model, checkpoints, and resuming from them."""
+"""Training from specifications: many kinds of processes and models, checkpoints, and resuming from them."""
 
 import json
 
@@ -107,7 +107,7 @@ def assert_same(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_training_is_read_back(case, tmp_path, train_with, prompts_with):
-    """Models and processes of many kinds; what every kind has to do stands in tests/test_kinds.py."""
+    """Models and processes of many kinds; every kind is tested in test_kinds.py and tests/processes."""
     kind, model, process = CASES[case]
     data = prompts_with() if kind in PROMPTS else train_with()
     if isinstance(process, dict):

@@ -115,7 +115,7 @@ def _ends(
     def one(start: eqx.Module) -> FlowEnds[Any]:
         vector, rebuild = real_vector(eqx.combine(start, static))
         gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
-        end, steps = to_the_end(gradient, rebuild, vector, limits, solver, max_steps)
+        end = to_the_end(gradient, rebuild, vector, limits, solver, max_steps)
         model = rebuild(end.point)
         good = (end.code == STEADY) | (end.code == AT_TIME)
         return FlowEnds(
@@ -123,7 +123,7 @@ def _ends(
             objective(model).value,
             jnp.linalg.norm(end.slope),
             end.time,
-            steps,
+            end.accepted + end.rejected,
             good & jnp.isfinite(end.point).all(),
         )
 

@@ -28,6 +28,10 @@ RUNNING, STEADY, AT_TIME, FAILED = range(4)
 _ROUNDING = 100 * float(np.finfo(float).eps)
 
 
+Record = Callable[[Array, Array, Array], Any]
+"""What is recorded of a step, from the time, point and slope at its end."""
+
+
 class Bounds(NamedTuple):
     """The limits of a flow.
 
@@ -81,8 +85,9 @@ def integrate(
     bounds: Bounds,
     solver: diffrax.AbstractSolver,
     max_steps: Array | int,
-    record: Callable[[Array, Array, Array], Any] = lambda time, point, slope: (),
+    record: Record = lambda time, point, slope: (),
     rows: int = 0,
+    so_far: Segment | None = None,
 ) -> Segment:
     """Solve θ' = −∇L(θ); can be mapped by `jax.vmap`, where flows that have ended wait for the others.
 
@@ -97,6 +102,7 @@ def integrate(
         max_steps: accepted and rejected.
         record: what to record of every accepted step, from the time, point and slope at its end.
         rows: room for records, at least `max_steps` if there is something to record.
+        so_far: the flow until here, whose steps count and whose records are continued.
     """
     begin = jnp.asarray(bounds.begin, jnp.result_type(bounds.end))
     kind = jnp.result_type(start, begin)
@@ -151,14 +157,20 @@ def integrate(
             None if reuses else _where(keep, inner, state.solver),
         )
 
-    shapes = jax.eval_shape(record, begin, start, slope)
-    # a row more than needed, for steps that are not kept
-    records = jax.tree.map(lambda one: jnp.full((rows + 1, *one.shape), jnp.inf, one.dtype), shapes)
-    code, none = ended(begin, steep, jnp.asarray(False)), jnp.asarray(0)
-    first = Segment(begin, start, slope, code, none, none, records)
+    here = unmoved(begin, start, record, rows) if so_far is None else so_far
+    first = here._replace(time=begin, slope=slope, code=ended(begin, steep, jnp.asarray(False)))
     inner = None if reuses else solver.init(term, begin, ahead, start, None)
     state = _State(first, ahead, inner)
     return jax.lax.while_loop(lambda state: eqxi.unvmap_any(is_going(state.segment)), step, state).segment
+
+
+def unmoved(time: Array, start: Array, record: Record, rows: int) -> Segment:
+    """A flow that has not taken a step, with room for records; slope and code are not known yet."""
+    shapes = jax.eval_shape(record, time, start, start)
+    # a row more than needed, for steps that are not kept
+    records = jax.tree.map(lambda one: jnp.full((rows + 1, *one.shape), jnp.inf, one.dtype), shapes)
+    none = jnp.asarray(0)
+    return Segment(time, start, jnp.zeros_like(start), none, none, none, records)
 
 
 def _where(chosen: Any, new: Any, old: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax
@@ -10,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._integrate import STEADY, Bounds, Segment, integrate
+from ._integrate import STEADY, Bounds, Record, Segment, integrate, unmoved
 from ._steady_state import Gradient, Rebuild, survey
 
 
@@ -21,7 +20,7 @@ class Limits(NamedTuple):
         until: flow time, infinite for the steady state.
         tolerance: of the steady state, in units of the landscape.
         rtol: relative local error allowed per step.
-        atol: the absolute one, in units of the smallest weight matrix.
+        atol: the absolute one, in units of the smallest weight matrix at the start.
     """
 
     until: Any
@@ -31,10 +30,10 @@ class Limits(NamedTuple):
 
 
 class _Carry(NamedTuple):
-    """A flow so far, its steps, and whether it is at its start, and goes on."""
+    """A flow so far, its absolute local error, and whether it is at its start, and goes on."""
 
     segment: Segment
-    steps: Array
+    atol: Array
     begins: Array
     goes_on: Array
 
@@ -46,13 +45,13 @@ def to_the_end(
     limits: Limits,
     solver: diffrax.AbstractSolver,
     max_steps: Any,
-    record: Callable[[Array, Array, Array], Any] = lambda time, point, slope: (),
+    record: Record = lambda time, point, slope: (),
     rows: int = 0,
-) -> tuple[Segment, Array]:
-    """The end of a flow, with the records of its first part, and its steps, accepted and rejected.
+) -> Segment:
+    """The whole flow as one segment.
 
-    The first part ends where the flow seems steady in units of the largest curvature at the start. From there it goes on in the
-    units that a survey finds for every matrix, until it has not moved since the last survey.
+    It goes on until it seems steady in units of the largest curvature at the start. From there it goes on in the units that a
+    survey finds for every matrix, until it has not moved since the last survey.
 
     Args:
         gradient: ∇L.
@@ -66,8 +65,9 @@ def to_the_end(
     """
 
     def onwards(carry: _Carry) -> _Carry:
-        old, steps, begins, _ = carry
+        old, atol, begins, _ = carry
         here = survey(gradient, rebuild, old.point)
+        atol = jnp.where(begins, limits.atol * here.smallest_matrix, atol)
         steady = limits.tolerance * jnp.where(begins, here.rate, here.rates)
         bounds = Bounds(
             old.time,
@@ -75,7 +75,7 @@ def to_the_end(
             here.first_step,
             jnp.where(jnp.isfinite(limits.until), -1.0, steady),
             limits.rtol,
-            limits.atol * here.smallest_matrix,
+            atol,
         )
         new = integrate(
             gradient,
@@ -85,19 +85,14 @@ def to_the_end(
             here.steepness,
             bounds,
             solver,
-            max_steps - steps,
+            max_steps,
             record,
             rows,
+            old,
         )
-        first = jax.tree.map(lambda a, b: jnp.where(begins, a, b), new.records, old.records)
-        taken = new.accepted + new.rejected
-        goes_on = (new.code == STEADY) & (begins | (taken > 0))
-        return _Carry(new._replace(records=first), steps + taken, jnp.asarray(False), goes_on)
+        moved = new.accepted + new.rejected > old.accepted + old.rejected
+        return _Carry(new, atol, jnp.asarray(False), (new.code == STEADY) & (begins | moved))
 
-    none, time = jnp.asarray(0), jnp.zeros((), start.dtype)
-    shapes = jax.eval_shape(record, time, start, start)
-    records = jax.tree.map(lambda one: jnp.full((rows + 1, *one.shape), jnp.inf, one.dtype), shapes)
-    at_start = Segment(time, start, jnp.zeros_like(start), none, none, none, records)
-    begin = _Carry(at_start, none, jnp.asarray(True), jnp.asarray(True))
-    end, steps, _, _ = jax.lax.while_loop(lambda carry: carry.goes_on, onwards, begin)
-    return end, steps
+    at_start = unmoved(jnp.zeros((), start.dtype), start, record, rows)
+    begin = _Carry(at_start, at_start.time, jnp.asarray(True), jnp.asarray(True))
+    return jax.lax.while_loop(lambda carry: carry.goes_on, onwards, begin).segment

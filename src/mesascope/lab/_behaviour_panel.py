@@ -10,7 +10,7 @@ from nicegui import ui
 from ._figures import OF_BEHAVIOUR
 from ._session import Session
 from ._sizes import FRAMES, IDENTIFY_TASKS
-from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence
+from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence, table
 from ._words import measurements
 
 SIX_LEARNERS = [
@@ -126,19 +126,16 @@ def show_identification(answer: dict[str, Any]) -> None:
         ui.label(reason)
     if answer["reading"]:
         ui.label(f"The weights themselves say: {answer['reading']}")
-    names = ("learner", "distance", "95 % interval", "hyperparameters")
-    each = {"align": "left", "classes": "lab-entry"}
-    columns = [{"name": name, "label": name, "field": name, **each} for name in names]
     rows = [
-        {
-            "learner": entry["learner"],
-            "distance": f"{entry['distance']:.3e}",
-            "95 % interval": f"[{entry['interval'][0]:.2e}, {entry['interval'][1]:.2e}]",
-            "hyperparameters": ", ".join(f"{k} = {_short(v)}" for k, v in entry["hyperparameters"].items()),
-        }
+        (
+            entry["learner"],
+            f"{entry['distance']:.3e}",
+            f"[{entry['interval'][0]:.2e}, {entry['interval'][1]:.2e}]",
+            ", ".join(f"{k} = {_short(v)}" for k, v in entry["hyperparameters"].items()),
+        )
         for entry in answer["ranking"]
     ]
-    ui.table(columns=columns, rows=rows, row_key="learner").classes("w-full").props("dense flat wrap-cells")
+    table(("learner", "distance", "95 % interval", "hyperparameters"), rows)
 
 
 def _short(value: Any) -> str:

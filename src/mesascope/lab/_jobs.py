@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mesascope.studies import FlowSpec
 
 Report = Callable[..., None]
-"""Reports the progress of a job as a line, and with it a point of its curve, if it has one; raises KeyboardInterrupt once the
+"""Reports the progress of a job as a line, and with it a part of its result, if it has one; raises KeyboardInterrupt once the
 job is asked to stop."""
 
 

@@ -214,7 +214,7 @@ class SettingPage(Frame):
         ui.run_javascript(f"history.replaceState(null, '', {address!r})")
         for path in ("/", "/expert"):
             self.links[path].props["href"] = path + address
-        self.links["/compare"].props["href"] = compare_address(f"/expert{address}")
+        self.links["/compare"].props["href"] = compare_address(self.path + address)
 
     def _stopped(self) -> None:
         drawn = "flow" in self.session.results

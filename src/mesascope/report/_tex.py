@@ -26,6 +26,7 @@ _SYMBOLS = {
     **dict(zip(_NAMES.split(), "∞∇⊤ΣΠ∫†∗", strict=True)),
     **{"to": " → ", "rightarrow": " → ", "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "neq": " ≠ "},
     **{"approx": " ≈ ", "sim": " ∼ ", "in": " ∈ ", "propto": " ∝ ", "pm": " ± ", "times": " × ", "cdot": "·"},
+    **{"otimes": " ⊗ ", "odot": " ⊙ "},
     **{"dots": "…", "ldots": "…", "cdots": "⋯", "langle": "⟨", "rangle": "⟩", "|": "‖", "{": "{", "}": "}"},
     **{",": " ", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "left": "", "right": "", "%": "%"},
 }
@@ -34,7 +35,7 @@ _UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathbb", "mathcal"}
 _FUNCTIONS = "arccos arcsin arctan arg cos cosh deg det dim exp gcd inf ker lim ln log max min Pr sin sinh sup tan tanh Re Im"
 _OTHERS = (
     "ne equiv simeq cong ll gg lesssim gtrsim subset subseteq cup cap setminus emptyset forall exists neg land lor wedge vee "
-    "otimes oplus odot circ star bullet prime perp parallel angle mp div mid surd hbar imath jmath vdots ddots qquad coprod "
+    "oplus circ star bullet prime perp parallel angle mp div mid surd hbar imath jmath vdots ddots qquad coprod "
     "oint bigcup bigcap binom overline underline widehat widetilde ddot mathring mathsf mathtt mathit mathfrak boldsymbol "
     "leftarrow leftrightarrow longrightarrow mapsto uparrow downarrow Rightarrow Leftarrow Leftrightarrow iff implies "
     "lfloor rfloor lceil rceil vert Vert lvert rvert lVert rVert big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr "

@@ -77,8 +77,9 @@ def delta_rule(step_size: Number, decay: Number = 1.0) -> Iterator[LinearStep]:
     r"""Yield the steps of DeltaNet, and with $\phi < 1$ of gated DeltaNet: $M \leftarrow \phi M + \eta (y - \phi M x) x^\top$.
 
     With the moments of `normalized_inputs` they are those of normalized least mean squares; for $\eta = 1$ and $\phi = 1$ of
-    Longhorn with $\beta = 1/\epsilon$. For $\phi = 1$ and $\Sigma = s^2 I$ errors stay bounded if $0 < \eta s^2 < 2/(d + 2)$:
-    every example multiplies the squared error by $1 - 2 \eta s^2 + (d + 2) \eta^2 s^4$.
+    Longhorn with $\beta = 1/\epsilon$. For $\phi = 1$ and inputs $x \sim N(0, s^2 I)$ errors stay bounded if
+    $0 < \eta s^2 < 2/(d + 2)$: without noise and drift every example multiplies the squared error by
+    $1 - 2 \eta s^2 + (d + 2) \eta^2 s^4$.
 
     Args:
         step_size: $\eta$.

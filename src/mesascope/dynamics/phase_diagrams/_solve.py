@@ -109,7 +109,7 @@ def _solve(
         _, bend = jax.jvp(gradient, (y,), (slope,))
         return jnp.stack([objective(rebuild(y)).value, -slope @ slope, 2 * slope @ bend])
 
-    flow, steps = to_the_end(
+    flow = to_the_end(
         gradient,
         rebuild,
         vector,
@@ -136,10 +136,8 @@ def _solve(
         risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
         gradient_norm=jnp.linalg.norm(flow.slope),
         time=flow.time,
-        steps=steps,
-        time_to_reach=jnp.minimum(
-            flow.time, _passes(times, heights, fraction * loss + (1 - fraction) * first[0])
-        ),
+        steps=flow.accepted + flow.rejected,
+        time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * first[0]),
     )
 
 
@@ -153,17 +151,14 @@ def _not_resolved(code: Array, loss: Array, zero: Array) -> Array:
 
 
 def _passes(times: Array, heights: Array, target: Array) -> Array:
-    """The time at which a falling curve reaches `target`, infinite if it does not.
-
-    Between points it is the quintic with their two derivatives.
+    """The time at which a falling curve reaches `target`; between points it is the quintic with their two derivatives.
 
     Args:
         times: shape (n,).
         heights: value, slope and second derivative, shape (n, 3); infinite beyond the end.
         target: between the first and the last value.
     """
-    reached = heights[:, 0] <= target
-    right = jnp.argmax(reached)
+    right = jnp.argmax(heights[:, 0] <= target)
     left = jnp.maximum(right - 1, 0)
     width = times[right] - times[left]
     powers = width ** jnp.arange(3)
@@ -177,5 +172,4 @@ def _passes(times: Array, heights: Array, target: Array) -> Array:
         return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros(()), jnp.ones(())))
-    passed = jnp.where(right > 0, times[left] + width * (low + high) / 2, 0.0)
-    return jnp.where(reached.any(), passed, jnp.inf)
+    return jnp.where(right > 0, times[left] + width * (low + high) / 2, 0.0)

@@ -74,6 +74,7 @@ class ModelsPage(Frame):
                 self._add_own()
                 self._add_answer()
         self.session.watchers.append(self._draw_live)
+        self._lead_to_comparison()
 
     def _take(self, query: str) -> str:
         """Take the training of the address; return what is wrong with it."""
@@ -98,7 +99,13 @@ class ModelsPage(Frame):
         ui.notify("The address of this training was copied.")
 
     def _compare(self) -> None:
-        ui.navigate.to(compare_address(f"{self.path}?{to_query(self._spec)}"), new_tab=True)
+        ui.navigate.to(self._comparison(), new_tab=True)
+
+    def _comparison(self) -> str:
+        return compare_address(f"{self.path}?{to_query(self._spec)}")
+
+    def _lead_to_comparison(self) -> None:
+        self.links["/compare"].props["href"] = self._comparison()
 
     def _download(self) -> None:
         ui.download.content(to_toml(self._spec, "train"), "training.toml")
@@ -189,6 +196,7 @@ class ModelsPage(Frame):
         self._plot.card.set_visibility(False)
         self._clear_answer()
         ui.run_javascript(f"history.replaceState(null, '', {'?' + to_query(spec)!r})")
+        self._lead_to_comparison()
 
     def _clear_answer(self) -> None:
         self._shown = None

@@ -36,10 +36,9 @@ STEPS = {
     ),
 }
 """Title and text of every step; a text has at most three lines on a phone."""
-CANDIDATES = (
-    "Each row is an algorithm, fitted to the layer. Its distance is the share of the layer's answers that it misses, in mean "
-    "square: 0 is nothing, 1 everything."
-)
+CANDIDATES = "Each algorithm was fitted to the layer. What it misses is a share of the layer's answers, in mean square."
+MORE = "Intervals and other data are in Expert, under In-context behaviour."
+_NOTHING = 1e-12  # a smaller share is rounding
 LAWS = "Choose the [[law]] of the first token, [[x_1]]."
 WHICH_LAWS = "With long contexts it is right only if all entries of x₁ but zeros have one size: Rademacher (±1) or Sparse."
 """Equality in (E x⁴)² ≤ E x² E x⁶, for which the capability gap is 0 (zheng2024, Theorem 4.2)."""
@@ -84,6 +83,37 @@ def result_sentence(flow: Results, answer: Results | None) -> str:
     mark = "✓" if abs(value - limit) <= 5e-3 * max(abs(limit), 1e-9) else "✗"
     observed = " (observed, not proved, from such a start)" if "observed" in end["limit_reason"] else ""
     return f"{what}; theory says {limit:.4g} {mark}{observed}"
+
+
+def compared(answer: Results) -> list[tuple[str, str, str]]:
+    """A row for each algorithm: its name, what it misses of the layer's answers, and what was fitted."""
+    return [
+        (entry["learner"].replace("-", " "), _missed(entry["distance"]), _fitted(entry["hyperparameters"]))
+        for entry in answer["ranking"]
+    ]
+
+
+def _missed(distance: float) -> str:
+    return "nothing" if distance < _NOTHING else f"{100 * distance:.{2 if distance < 0.995 else 3}g} %"
+
+
+def _fitted(values: Results) -> str:
+    words = ((name.replace("_", " "), value) for name, value in values.items())
+    return ", ".join(
+        f"{name} of {np.size(value)} numbers" if isinstance(value, list) else f"{name} {value:.4g}"
+        for name, value in words
+    )
+
+
+def notes(answer: Results) -> list[str]:
+    """Which algorithms are the same as fitted, and what the weights themselves say."""
+    same = [
+        f"{one[0].upper()}{one[1:].replace('-', ' ')}."
+        for one in answer["reasons"]
+        if one.startswith("as fitted")
+    ]
+    reading = (answer["reading"] or "").partition(";")[0].replace("-", " ")
+    return [*same, f"The weights themselves say: {reading}."] if reading else same
 
 
 def share_of_truth(facts: Results) -> str | None:

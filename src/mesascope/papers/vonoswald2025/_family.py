@@ -211,13 +211,15 @@ def _family(settings: Family) -> Finding:
     intervals = {name: mean_interval(one)[1] for name, one in ratios.items()}
     means = {name: float(one.mean()) for name, one in ratios.items()}
     parts: dict[str, Decision] = {name: above(one, settings.least) for name, one in intervals.items()}
-    parts["conjugate gradients"] = within(float(by_steps[settings.dim].max()) - 1, settings.rounding)
+    excess = float(by_steps[settings.dim].max()) - 1
+    parts["conjugate gradients"] = within(excess, settings.rounding)
     sizes = DATA[settings.data](settings).sizes
     details = {
         "intervals_95": intervals,
         "ratios after steps of conjugate gradients": {
             str(steps): float(ratios.mean()) for steps, ratios in by_steps.items()
         },
+        "largest excess after d steps": excess,
         "error of the mesa layer": mesa.tolist(),
         "numbers in its memory": state_size(MESA[0], sizes),
         "heads of the others": {name: heads_of(rules, sizes) for name, rules in OTHERS.items()},
