@@ -4,7 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from mesascope import FewShot, LinearRegression, prompt_linear_transformer
+from mesascope import (
+    FewShot,
+    LinearRegression,
+    preconditioned_linear_transformer,
+    prompt_linear_transformer,
+)
 from mesascope.dynamics import critical_points
 from mesascope.theory import zhang2025 as theory
 
@@ -20,3 +25,9 @@ def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_lear
         expected = theory.fixed_point_error(eigenvalues, examples, which) / 2
         assert abs(losses / expected - 1).min() < 1e-9  # points of equal loss to 1e-9 count as one
     assert found.points[0].stability.kind == "minimum"
+
+
+def test_preconditioned_layers_are_refused_with_what_finds_their_critical_points():
+    model = preconditioned_linear_transformer(2, 2, key=jax.random.key(0))
+    with pytest.raises(TypeError, match="one layer of linear attention; for others critical_point finds"):
+        critical_points(model, LinearRegression(2), FewShot(5))

@@ -113,7 +113,7 @@ def critical_points(
         tolerance: on the residual (see `CriticalPoint`).
 
     Raises:
-        TypeError: for a model other than linear attention.
+        TypeError: for a model other than linear attention, or of several layers.
         ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
     """
     integer_at_least("starts", starts, 1)
@@ -121,6 +121,7 @@ def critical_points(
     if not isinstance(model, LinearAttentionModel | PromptModel):
         raise TypeError(f"model: must be linear attention, got {type(model).__name__}")
     landscape = landscape_of("critical_points", model, process, task, engine, mask)
+    _require_one_layer(model)
     known = find_symmetries(landscape)
     search = _Search(landscape, known, seed, tolerance)
     count = -(-starts // _ROUNDS)
@@ -128,6 +129,18 @@ def critical_points(
         search.add(search.gaussian(count))
     search.add(search.nudged(count))
     return CriticalPoints(search.points(), _ROUNDS * count, search.lost)
+
+
+def _require_one_layer(model: Any) -> None:
+    """Refuse preconditioned layers, whose loss is known, too."""
+    if isinstance(model, PromptModel):
+        try:
+            prompt_heads(model)
+        except TypeError:
+            raise TypeError(
+                "model: critical_points searches one layer of linear attention; for others critical_point finds the point "
+                "next to a guess, such as the end of a flow"
+            ) from None
 
 
 class _Search:
