@@ -187,6 +187,21 @@ def test_a_model_of_the_user_is_identified_by_its_specification(tmp_path, monkey
     assert told and set(found["figures"]) == {"by-length", "confusion"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("preset", "known"),
+    [
+        ("Three steps of preconditioned gradient descent", True),
+        ("Two linear layers on linear regression", False),
+    ],
+)
+def test_a_training_ends_with_its_exact_loss_where_that_is_known(preset, known):
+    table = {**PRESETS[preset], "steps": 2, "held_out": 4000}
+    found = _compute_models.training(read_training(table), lambda *told: None)
+    assert (found["exact_loss"] is not None) == known
+    assert not known or abs(found["exact_loss"] - found["loss"]) < 4 * found["loss_se"]
+
+
 @pytest.mark.parametrize(
     "address",
     ["//other.org/expert", "https://other.org/expert", "javascript:x", "/none", "/compare?left=x", ""],

@@ -10,7 +10,9 @@ import numpy as np
 
 from mesascope.core import Progress
 from mesascope.lab._jobs import Report
+from mesascope.objectives import cast, population_loss
 from mesascope.probes import Identification, identify
+from mesascope.processes import FewShot, NextToken
 from mesascope.records import plain
 from mesascope.report import identification_figures
 from mesascope.studies import IdentifySpec, TrainSpec
@@ -35,10 +37,19 @@ def training(spec: TrainSpec, progress: Report) -> Result:
         "losses": np.array([one.loss for one in result.losses]),
         "loss": result.loss,
         "loss_se": result.loss_standard_error,
+        "exact_loss": _exact_loss(done.model, run.process, run.task),
         "message": result.message,
         "succeeded": result.succeeded,
         "leaves": [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(done.model, eqx.is_array))],
     }
+
+
+def _exact_loss(model: Any, process: Any, task: NextToken | FewShot) -> float | None:
+    """The expectation over all samples, where it is known without sampling."""
+    try:
+        return float(population_loss(cast(model, "float64"), process, task).value)
+    except (TypeError, ValueError):  # the exact engine refuses what it cannot treat
+        return None
 
 
 def learned(spec: TrainSpec, leaves: list[np.ndarray], tasks: int, progress: Report) -> Result:

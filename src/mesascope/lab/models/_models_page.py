@@ -216,8 +216,10 @@ class ModelsPage(Frame):
             return
         self._draw()
         loss = self._task.loss_text(f"{result['loss']:.4g} ± {1.96 * result['loss_se']:.2g}")
+        exact = result["exact_loss"]
         self._end.set_text(
             f"Loss on fresh samples {loss}, 95 % interval"
+            + ("" if exact is None else f"; in expectation {exact:.6g}, computed exactly")
             + ("." if result["succeeded"] else f": {result['message']}.")
         )
 

@@ -18,6 +18,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimizer": _ADAM,
         "steps": 2000,
     },
+    "Three steps of preconditioned gradient descent": {
+        "process": {"kind": "linear-regression", "dim": 3, "covariance": [[2, 0, 0], [0, 1, 0], [0, 0, 0.5]]},
+        "examples": 10,
+        "model": {"kind": "preconditioned-linear-transformer", "layers": 3},
+        "optimizer": _ADAM,
+        "steps": 1000,
+    },
     "Softmax attention on linear regression": {
         **_REGRESSION,
         "weights": "every",
