@@ -32,7 +32,7 @@ CASES = {id: case for paper in PAPERS for id, case in cases_of(paper).items()}
 SIZES = """
     asked batch batches cases chosen_on compared conditions context_lengths contexts dim dims drawn eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
-    learners lengths longest loops matrices most_iterations mus nodes per_decade positions prompts rate recorded
+    learners lengths longest loops matrices most_iterations mus nodes per_decade positions prompts ranks rate recorded
     regularizations replicas samples scales schedules seed seeds sequences sets shares short sizes spectra starts
     starts_per_scale states step_sizes steps tasks training_prompts tried tuning_steps width widths
 """

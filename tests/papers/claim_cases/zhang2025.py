@@ -159,8 +159,8 @@ CASES = {
         traced=False,
     ),
     # a second plateau that lasts; one that is left as the others are
-    "zhang2025/rank-two": Case(
-        SMALL,
+    "zhang2025/low-rank": Case(
+        {**SMALL, "ranks": [2]},
         changed("leaves", lambda time, _: time * 1.3, slice(1, 2)),
         (changed("order", lambda order, _: 3),),
         traced=False,

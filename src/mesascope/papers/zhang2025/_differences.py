@@ -2,7 +2,7 @@
 
 from .._claim import Difference
 
-_FLOWS = ("order", "predicted-times", "inverse-times", "merged", "rank-two")
+_FLOWS = ("order", "predicted-times", "inverse-times", "merged", "low-rank")
 _ALL = (*_FLOWS, "in-weights")
 
 DIFFERENCES = (
@@ -22,8 +22,8 @@ DIFFERENCES = (
     Difference(
         "data",
         "rank R = 1, 2, 4, 8 at D = 8, with 9 heads (README)",
-        "R = 2 at D = 4, with 5 heads",
-        ("rank-two",),
+        "R = 2, 3, 4 at D = 4, with 5 heads",
+        ("low-rank",),
         departure="smaller",
     ),
     Difference(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -147,30 +148,42 @@ def _merged(settings: _Merged) -> Finding:
     )
 
 
-def _rank_two(settings: _RankTwo) -> Finding:
-    """How long flows of heads of rank two stay where an odd number of eigenvectors is learned."""
-    expected = _errors(settings)
-    shares, orders = {}, []
-    for number, one in enumerate(plateaus_of(settings, len(expected))):
-        stays = [point.leaves - point.enters for point in one.points[:-1]]
-        shares[f"seed {number}"] = [stays[k] / stays[k - 1] for k in range(1, len(stays), 2)]
-        orders.append([point.order for point in one.points[:-1]])
-    largest = float(np.max(list(shares.values())))
-    even_odd = [3 - k % 2 for k in range(len(expected) - 1)]
-    parts = {
-        "an odd number of eigenvectors is soon an even one": within(largest, settings.share),
-        "the second direction of a head grows at a rate": verdict_if(all(one == even_odd for one in orders)),
+def _low_rank(settings: _LowRank) -> Finding:
+    """How long flows of heads of rank R stay where the number of eigenvectors learned is no multiple of R."""
+    found = {
+        f"rank {rank}": _stays(replace(settings, rank=rank), _errors(settings)) for rank in settings.ranks
     }
+    largest = float(np.max([share for one in found.values() for share in one["shares"].values()]))
+    parts = {
+        "other numbers of eigenvectors soon are a multiple of R": within(largest, settings.share),
+        "further directions of a head grow at a rate": verdict_if(
+            all(one["orders"] == [one["expected orders"]] for one in found.values())
+        ),
+    }
+    name = "longest other plateau over the one before"
     return Finding.of_parts(
+        {name: largest, "orders": {rank: one["orders"] for rank, one in found.items()}},
         {
-            "longest odd plateau over the one before": largest,
-            "orders": sorted({tuple(one) for one in orders}),
+            name: f"below {settings.share}",
+            "orders": {rank: [one["expected orders"]] for rank, one in found.items()},
         },
-        {"longest odd plateau over the one before": f"below {settings.share}", "orders": [tuple(even_odd)]},
         None,
         parts,
-        {"each_seed": shares},
+        {"each_seed": {rank: one["shares"] for rank, one in found.items()}},
     )
+
+
+def _stays(settings: _LowRank, errors: np.ndarray) -> dict[str, Any]:
+    """Of one rank: times over that on the last plateau with a multiple of R learned, by seed, and orders of the saddles."""
+    numbers = range(len(errors) - 1)
+    shares, orders = {}, set()
+    for seed, one in enumerate(plateaus_of(settings, len(errors))):
+        stays = [point.leaves - point.enters for point in one.points[:-1]]
+        inside = [m for m in numbers if m % settings.rank]
+        shares[f"seed {seed}"] = max(stays[m] / stays[m - m % settings.rank] for m in inside)
+        orders.add(tuple(point.order for point in one.points[:-1]))
+    expected = [2 if m % settings.rank else 3 for m in numbers]
+    return {"shares": shares, "orders": sorted(map(list, orders)), "expected orders": expected}
 
 
 class _Order(Heads):
@@ -196,9 +209,9 @@ class _Merged(Heads):
     rounding: float = 1e-9
 
 
-class _RankTwo(Heads):
+class _LowRank(Heads):
     scale: float = 0.0003
-    rank: int = 2
+    ranks: tuple[int, ...] = (2, 3)
     share: float = 0.1
 
 
@@ -262,18 +275,19 @@ CLAIMS = (
         cost="about 10 min",
     ),
     Claim(
-        id=f"{PAPER}/rank-two",
-        title="Heads of rank two learn two eigenvectors at a time",
+        id=f"{PAPER}/low-rank",
+        title="Heads of rank R learn R eigenvectors at a time",
         evidence="exact",
         origin="paper",
-        statement="""Heads of rank two leave a plateau with an odd number of eigenvectors learned along a negative curvature,
-            in less than a tenth of the time that they stayed on the one before.""",
+        statement="""Where the number of learned eigenvectors is no multiple of R, heads of rank R leave the plateau along a
+            negative curvature, within a tenth of the time on the last one with a multiple.""",
         source="zhang2025, README (low-rank key and query); the times are ours",
-        settings=presets(_RankTwo(), seeds=10),
-        check=_rank_two,
-        criterion="""For every seed; once its value and first direction are large, the second direction of a head grows at a
-            rate, and the time is a logarithm of the start, while a new head takes its inverse.""",
-        history="From starts of 0.001 it was 0.103 of the time, with the same seeds.",
-        cost="about 5 min",
+        settings=presets(_LowRank(), ranks=(2, 3, 4), seeds=10),
+        check=_low_rank,
+        criterion="""For every rank and seed; once its value and first direction are large, the next directions of a head grow
+            at a rate, and the time is a logarithm of the start, while a new head takes its inverse.""",
+        history="""First for rank two alone. From starts of 0.001 it was 0.103 of the time, with the same seeds. Ranks three and
+            four were tried with seeds 0 and 1 and four heads.""",
+        cost="about 30 min",
     ),
 )

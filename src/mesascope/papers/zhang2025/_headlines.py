@@ -18,7 +18,7 @@ HEADLINES = (
     ),
     Headline(
         "The loss goes from saddle to saddle, which scalar differential equations describe.",
-        ("order", "predicted-times", "inverse-times", "rank-two"),
+        ("order", "predicted-times", "inverse-times", "low-rank"),
     ),
     Headline(
         "Training implements principal component regression in context, with more components over time.",
