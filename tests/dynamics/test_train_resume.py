@@ -382,3 +382,15 @@ class TestCheckpointsPerDecade:
     def test_other_numbers_are_refused(self, number, tmp_path):
         with pytest.raises(ValueError, match="checkpoints_per_decade"):
             _train(tmp_path, checkpoints_per_decade=number)
+
+
+def test_a_folder_that_is_moved_while_a_run_writes_to_it_is_not_made_again(tmp_path):
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+
+    def move(now):
+        if folder.exists() and now.done >= 8:
+            folder.rename(moved)
+
+    with pytest.raises(RecordError, match="was moved or removed while this run wrote to it"):
+        _train(folder, progress=move)
+    assert not folder.exists() and list(moved.glob("*.checkpoint"))

@@ -71,7 +71,10 @@ def test_every_step_says_what_python_says(story):
     # half of the mean square 1 of both entries of the next token, after contexts of 2 … 5 tokens
     assert re.search(r"always answering 0: 4\b", story.locator(".story-curves").text_content())
     story.get_by_text("How do we know?").click()
-    wait_for_text(story.locator('[data-step="result"]'), "identified: gradient-descent")
+    wait_for_text(
+        story.locator('[data-step="result"]'),
+        f"weights themselves say: gradient descent, step size {limit:.6g}",
+    )
     for size, word in (("0.1", "too short"), ("2.35", "right"), ("4", "too long")):
         story.locator('[data-act="size"]').fill(size)
         wait_for_text(story.locator('[data-fact="answer"]'), word)

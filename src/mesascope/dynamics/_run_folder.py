@@ -19,6 +19,7 @@ from mesascope.records import (
     folder_lock,
     read_checkpoint,
     remove_leftovers,
+    require_lock,
 )
 
 from ._checkpoint import describe_tree, read_arrays, refuse_other_fields, write_model
@@ -28,6 +29,7 @@ from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings
 from ._training_steps import TrainingState
 
+_PURPOSE = "checkpoints"  # of the lock
 _DECISIVE = ("batch", "precision", "held_out", "record_every")  # settings
 
 
@@ -56,7 +58,7 @@ class RunFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: is not a folder; name one for the checkpoints")
-        with folder_lock(self.path, "checkpoints"):
+        with folder_lock(self.path, _PURPOSE):
             remove_leftovers(self.path)
             yield
 
@@ -72,8 +74,9 @@ class RunFolder:
         """Write a checkpoint, atomically; earlier ones stay.
 
         Raises:
-            RecordError: it cannot be written.
+            RecordError: it cannot be written, or the folder was moved or removed.
         """
+        require_lock(self.path, _PURPOSE)
         path, more = self.file(step), (state.average, state.optimizer)
         model = real_vector(self.model)[1](state.vector)
         facts = {

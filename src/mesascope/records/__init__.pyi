@@ -51,6 +51,7 @@ from ._files import share as share
 from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
+from ._folder_lock import require_lock as require_lock
 from ._html import Printed as Printed
 from ._html import html_table as html_table
 from ._identification import DIVERGENT as DIVERGENT

@@ -53,6 +53,18 @@ def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0)
         os.close(descriptor)
 
 
+def require_lock(folder: Path, purpose: str) -> None:
+    """Refuse to write where the lock that `folder_lock` has made is gone.
+
+    Raises:
+        RecordError: somebody has moved or removed the folder.
+    """
+    if not (folder / f".{purpose}.lock").exists():
+        raise RecordError(
+            f"{folder}: was moved or removed while this run wrote to it; nothing more is written there"
+        )
+
+
 def _acquire_within(path: Path, wait: float) -> int:
     """Open and lock the file at this path, as soon as it is free."""
     end = time.monotonic() + wait

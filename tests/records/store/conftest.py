@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mesascope.records import RunFolders, open_store
+from mesascope.records import RunFolders, StudyAxis, StudyPoint, StudyRecord, open_store
 
 PROCESSES = Path(__file__).with_name("processes.py")
 
@@ -93,3 +93,15 @@ def index(request):
 def store(folders, index):
     with open_store(folders.root, index) as opened:
         yield opened
+
+
+@pytest.fixture
+def filled(store, made):
+    """A store with a study of two runs that are done, and the record of the first."""
+    runs = [made.compute(store.folders, number) for number in (1, 2)]
+    axis = StudyAxis(name="seed", labels=(1, 2))
+    points = tuple(StudyPoint(run=run, place=(at,)) for at, run in enumerate(runs))
+    store.enter(runs)
+    store.write_study(StudyRecord(name="both", kind="flow", spec={}, axes=(axis,), points=points))
+    assert len(store.rows(["status=done"])) == 2
+    return store, runs, store.folders.folder(runs[0]) / "run.json"

@@ -9,9 +9,6 @@ import pytest
 from mesascope.records import (
     RecordError,
     RunFolders,
-    StudyAxis,
-    StudyPoint,
-    StudyRecord,
     UnreadableError,
     open_store,
 )
@@ -71,18 +68,6 @@ def in_time():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-@pytest.fixture
-def filled(store, made):
-    """A store with a study of two runs that are done, and the record of the first."""
-    runs = [made.compute(store.folders, number) for number in (1, 2)]
-    axis = StudyAxis(name="seed", labels=(1, 2))
-    points = tuple(StudyPoint(run=run, place=(at,)) for at, run in enumerate(runs))
-    store.enter(runs)
-    store.write_study(StudyRecord(name="both", kind="flow", spec={}, axes=(axis,), points=points))
-    assert len(store.rows(["status=done"])) == 2
-    return store, runs, store.folders.folder(runs[0]) / "run.json"
 
 
 @pytest.mark.slow

@@ -37,6 +37,9 @@ from mesascope.records._sealed import none_if_damaged, read_sealed, write_sealed
 
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
 from ._paths import (
+    RECORD,
+    STORE,
+    TRAJECTORY,
     exists,
     identity_of,
     make_store,
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
     import xarray
 
 _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("planned-run", "run", "study"))
-_RECORD, _TRAJECTORY = "run.json", "trajectory.nc"
 ATTEMPTS = "attempts.jsonl"
 """The file of a run that says when it was begun."""
 
@@ -121,6 +123,19 @@ class RunFolders:
         """The first two digits of the runs that have a folder, sorted."""
         return _names(self.root / "runs", "[0-9a-f]{2}")
 
+    def are_there(self) -> bool:
+        """Whether the store has not been moved or removed."""
+        return exists(self.root / STORE)
+
+    def refuse_links(self) -> None:
+        """Refuse symbolic links in place of the folders of runs and studies.
+
+        Raises:
+            RecordError: one of them is a link.
+        """
+        refuse_links(self.root / "runs", self.root / "studies")
+        refuse_links(*(self.root / "runs" / part for part in self.parts()))
+
     def ids_of_part(self, part: str) -> list[str]:
         """The ids that begin with these two digits, of runs that have a folder, sorted."""
         return [run for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]
@@ -169,7 +184,7 @@ class RunFolders:
                 raise RecordError(f"run {run} was removed; plan it again")
             remove_leftovers(folder)
             if self.reusable(run) is None:
-                _set_aside(folder / _RECORD)
+                _set_aside(folder / RECORD)
             yield
 
     def finish(self, record: RunRecord, data: xarray.Dataset | Variables | None = None) -> RunRecord:
@@ -195,15 +210,15 @@ class RunFolders:
             raise RecordError(f"the record of run {record.id} is not of the run that was planned")
         folder = self.folder(record.id)
         # Remove the record of an earlier attempt first: it must never be beside the arrays of this one.
-        (folder / _RECORD).unlink(missing_ok=True)
+        (folder / RECORD).unlink(missing_ok=True)
         files = {}
         if data is not None:
-            write_dataset(folder / _TRAJECTORY, data)
-            files[_TRAJECTORY] = _digest(folder / _TRAJECTORY)
+            write_dataset(folder / TRAJECTORY, data)
+            files[TRAJECTORY] = _digest(folder / TRAJECTORY)
         else:
-            (folder / _TRAJECTORY).unlink(missing_ok=True)
+            (folder / TRAJECTORY).unlink(missing_ok=True)
         finished = record.model_copy(update={"files": files})
-        write_sealed(folder / _RECORD, _RUN, finished)
+        write_sealed(folder / RECORD, _RUN, finished)
         return finished
 
     def run(self, run: str) -> RunRecord | None:
@@ -233,12 +248,12 @@ class RunFolders:
             RecordError: it has not ended, or its record is damaged.
         """
         folder = self.folder(run)
-        refuse_links(folder / _RECORD)
-        record = read_sealed(folder / _RECORD, _RUN, RunRecord)
+        refuse_links(folder / RECORD)
+        record = read_sealed(folder / RECORD, _RUN, RunRecord)
         if record.id != run:
-            raise RecordError(f"{folder / _RECORD} is the record of run {record.id}; remove it")
+            raise RecordError(f"{folder / RECORD} is the record of run {record.id}; remove it")
         for name in record.files:
-            if name != _TRAJECTORY or not (folder / name).is_file() or (folder / name).is_symlink():
+            if name != TRAJECTORY or not (folder / name).is_file() or (folder / name).is_symlink():
                 raise RecordError(f"{folder / name} is missing; remove the run and compute it again")
         return record
 
@@ -249,10 +264,10 @@ class RunFolders:
             RecordError: it has none, or they are not those that its record was written with.
         """
         record = self.finished(run)
-        if _TRAJECTORY not in record.files:
+        if TRAJECTORY not in record.files:
             raise RecordError(f"run {run} has no arrays; its record holds all that it gave")
-        file = self.folder(run) / _TRAJECTORY
-        if _digest(file) != record.files[_TRAJECTORY]:
+        file = self.folder(run) / TRAJECTORY
+        if _digest(file) != record.files[TRAJECTORY]:
             raise RecordError(f"{file} was changed after it was written; remove the run and compute it again")
         return read_dataset(file)
 

@@ -63,6 +63,7 @@ def _opened(folders: RunFolders, url: URL) -> Store:
 
     if url.drivername == "sqlite":
         make_file(Path(url.database or ""))
+    folders.refuse_links()
     engine = make_engine(url)
     try:
         ask(folders, engine, prepare, folders)

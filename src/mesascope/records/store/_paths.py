@@ -17,9 +17,13 @@ from mesascope.records._sealed import read_sealed, write_sealed
 
 from ._models import RUN_ID, STUDY_NAME
 
+RECORD, TRAJECTORY = "run.json", "trajectory.nc"
+"""The files of a run that has ended: what was found, and its labelled arrays, if it has some."""
+LARGEST_INTEGER = 2**63 - 1
+"""Of the index; times after the year 2262 are greater, in nanoseconds."""
 _REMOVED = ".removed"
 _WAIT = 10.0  # seconds for another process that makes the same store
-_FILE, _FORMAT = "store.json", "mesascope.store/1"
+STORE, _FORMAT = "store.json", "mesascope.store/1"
 
 
 class _StoreFile(BaseModel, frozen=True, extra="forbid"):
@@ -66,7 +70,7 @@ def identity_of(folder: Path) -> str:
     Raises:
         RecordError: it is not a store, or its file is damaged.
     """
-    file = folder / _FILE
+    file = folder / STORE
     if not exists(file):
         raise RecordError(f"{folder} is not a store of runs; `mesascope sweep` makes one, or check the path")
     return read_sealed(file, _FORMAT, _StoreFile).identity
@@ -78,7 +82,7 @@ def make_store(folder: Path) -> None:
     Raises:
         RecordError: it cannot be made or written to, or holds other things.
     """
-    file = folder / _FILE
+    file = folder / STORE
     if exists(file):
         return
     prepare_output(folder)

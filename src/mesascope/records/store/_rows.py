@@ -12,6 +12,8 @@ from zlib import crc32
 
 from mesascope.records._files import RecordError, UnreadableError
 
+from ._paths import LARGEST_INTEGER, RECORD, TRAJECTORY
+
 if TYPE_CHECKING:
     from ._folders import RunFolders, Status
 
@@ -174,12 +176,21 @@ READ_AGAIN = -1
 
 
 def record_mark(folders: RunFolders, run: str) -> int:
-    """Time and size of the record of a run, as one number; 0 where there is none. Only ever compared for equality."""
+    """Times and sizes of the record of a run and of its arrays, as one number; 0 where there is no record.
+
+    Only ever compared for equality.
+    """
+    folder = f"{folders.root}/runs/{run[:2]}/{run}"
+    record = _mark(f"{folder}/{RECORD}")
+    return record and record ^ (_mark(f"{folder}/{TRAJECTORY}") >> 1)
+
+
+def _mark(path: str) -> int:
     try:
-        found = os.lstat(f"{folders.root}/runs/{run[:2]}/{run}/run.json")
+        found = os.lstat(path)
     except OSError:
         return 0
-    return found.st_mtime_ns ^ found.st_size
+    return (found.st_mtime_ns ^ found.st_size) & LARGEST_INTEGER
 
 
 def has_changed(folders: RunFolders, run: str, written: int) -> bool:

@@ -30,7 +30,7 @@ from ._index import (
     put_study,
     unfinished,
 )
-from ._paths import empty_trash, study_file
+from ._paths import LARGEST_INTEGER, empty_trash, study_file
 from ._rows import has_changed, record_mark, row_of
 from ._schema import OUTCOMES, PARTS, RUNS
 from ._tally import checked
@@ -179,6 +179,6 @@ def enter_studies(engine: Engine, folders: RunFolders, names: Sequence[str]) -> 
 def _time(path: object) -> int:
     """When something was last changed, in nanoseconds; 0 where it is absent. Only ever compared for equality."""
     try:
-        return os.stat(str(path)).st_mtime_ns
+        return os.stat(str(path)).st_mtime_ns & LARGEST_INTEGER
     except OSError:
         return 0

@@ -89,10 +89,14 @@ class Drive:
             self._runner.cancel()
             self._index.close(_CLOSE_INDEX)  # runs that are missing then are entered by the next command
             if isinstance(error, RecordError):
-                raise SweepError(f"{error}; {RESUMES}") from error
+                raise SweepError(f"{error}; {self._what_is_kept()}") from error
             raise
         why = self._index.close()
         self.not_indexed = None if why is None else str(why)
+
+    def _what_is_kept(self) -> str:
+        there = self._store.folders.are_there()
+        return RESUMES if there else "the store was moved or removed: what has ended went with it"
 
     def _submit(self) -> None:
         for _ in range(min(self._runner.free(), len(self._pending))):

@@ -1,0 +1,40 @@
+"""Stores whose files were moved, removed, linked or dated by others."""
+
+import os
+
+import pytest
+
+from mesascope.records import RecordError, open_store
+
+
+def test_a_run_whose_arrays_were_removed_is_not_done(filled):
+    """Also where the index knows that it was done, and its record is as it was."""
+    store, (run, other), _ = filled
+    arrays = store.folders.folder(run) / "trajectory.nc"
+    assert arrays.exists() and store.find(run).status == "done"
+    arrays.unlink()
+    assert (store.find(run).status, store.find(other).status) == ("unreadable", "done")
+    assert "trajectory.nc is missing" in store.find(run).error
+
+
+def test_times_beyond_those_of_the_index_are_read(filled):
+    """The year 2300, in nanoseconds, has more than 63 bits."""
+    store, runs, _ = filled
+    for run in runs:
+        folder = store.folders.folder(run)
+        for path in (folder / "run.json", folder.parent):
+            os.utime(path, (10_413_792_000, 10_413_792_000))
+    with open_store(store.folders.root) as again:
+        assert {row.id for row in again.rows()} == set(runs)
+        again.reindex()
+        assert {row.status for row in again.rows()} == {"done"}
+
+
+@pytest.mark.parametrize("name", ["runs", "studies"])
+def test_a_store_is_not_opened_through_links(filled, tmp_path, name):
+    store, _, _ = filled
+    root = store.folders.root
+    os.rename(root / name, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", root / name)
+    with pytest.raises(RecordError, match=f"{name} is a symbolic link; a store follows none"):
+        open_store(root)
