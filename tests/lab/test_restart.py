@@ -1,5 +1,6 @@
 """The server dies and comes back, is asked to do what it cannot, and ends."""
 
+import socket
 import subprocess
 import sys
 
@@ -74,3 +75,23 @@ def test_sigterm_ends_it_as_ctrl_c_does(start_lab, tmp_path):
         assert (
             lab.process.wait(30) == 0
         )  # that nothing is printed, such as of leaked semaphores, is seen at the end
+
+
+@pytest.mark.slow
+def test_a_websocket_with_headers_that_are_no_text_is_a_bad_request(start_lab, tmp_path):
+    """Without a token, too; that nothing is printed and the end is clean is seen when the lab ends."""
+    lines = [
+        b"GET / HTTP/1.1",
+        b"Host: 127.0.0.1",
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        b"Sec-WebSocket-Version: 13",
+        b"Sec-WebSocket-Protocol: \xff",
+    ]
+    with start_lab(tmp_path, "--port", "0") as lab:
+        with socket.create_connection(("127.0.0.1", lab.port), timeout=20) as connection:
+            connection.sendall(b"\r\n".join([*lines, b"", b""]))
+            assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+        lab.process.terminate()
+        assert lab.process.wait(30) == 0

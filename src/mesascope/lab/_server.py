@@ -68,6 +68,7 @@ def serve(
 
         from ._claims_page import ClaimsPage
         from ._compare_page import ComparePage
+        from ._connections import Requests, allow_many_connections
         from ._frame import Frame
         from ._guard import Guard
         from ._page import ExpertPage
@@ -75,6 +76,7 @@ def serve(
         from .story._story_page import StoryPage
 
     log_printable_lines()
+    allow_many_connections()
     lab = Lab(records, models)
     lab.submit(
         Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
@@ -115,6 +117,7 @@ def serve(
         reload=False,
         show=False,
         show_welcome_message=False,
+        http=Requests,
         log_config=None,  # of uvicorn: all messages go the same way
         reconnect_timeout=10.0,
         tailwind=False,  # in the browser it scans the whole page after every change
