@@ -7,6 +7,7 @@ holds; the rest are the arrays, which only `dynamics` can read.
 import hashlib
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -33,14 +34,17 @@ class _Log(BaseModel, extra="forbid", strict=True):
     values: list[float] = []
     errors: list[float] = []
     pending: float = 0.0
-    pending_steps: int = 0
+    pending_steps: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
-    def _equally_long(self) -> Self:
+    def _columns(self) -> Self:
         if len(self.steps) != len(self.losses) or not len(self.evaluated) == len(self.values) == len(
             self.errors
         ):
             raise ValueError("has columns of different lengths")
+        for steps in (self.steps, self.evaluated):
+            if any(step < 0 for step in steps) or any(a >= b for a, b in pairwise(steps)):
+                raise ValueError("has steps that do not increase")
         return self
 
 
@@ -56,6 +60,14 @@ class _Header(BaseModel, extra="allow", strict=True):
     start: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     state: dict[str, str] | None = None
     log: _Log | None = None
+
+    @model_validator(mode="after")
+    def _no_later_steps(self) -> Self:
+        if self.log is not None and self.step is not None:
+            counts = *self.log.steps, *self.log.evaluated, self.log.pending_steps
+            if max(counts) > self.step:
+                raise ValueError(f"log: is of more steps than {self.step}")
+        return self
 
 
 def write_checkpoint(path: Path, header: dict[str, Any], payload: bytes) -> None:

@@ -38,3 +38,10 @@ def test_a_store_is_not_opened_through_links(filled, tmp_path, name):
     os.symlink(tmp_path / "elsewhere", root / name)
     with pytest.raises(RecordError, match=f"{name} is a symbolic link; a store follows none"):
         open_store(root)
+
+
+def test_a_foreign_file_among_the_folders_of_runs_is_told(filled):
+    store, _, _ = filled
+    (store.folders.root / "runs" / "zz").write_text("mine")
+    (problem,) = store.verify()
+    assert "holds 'zz', which is no folder of runs; remove it" in problem

@@ -24,6 +24,9 @@ def _links(root: Path) -> Iterator[str]:
 
 
 def _of_runs(folders: RunFolders) -> Iterator[str]:
+    parts = {path.name for path in folders.root.glob("runs/*") if not path.name.startswith(".")}
+    for name in sorted(parts - set(folders.parts())):
+        yield f"{folders.root / 'runs'} holds {name!r}, which is no folder of runs; remove it"
     known = folders.ids()
     lying = {path.name for path in folders.root.glob("runs/*/*") if not path.name.startswith(".")}
     for name in sorted(lying - set(known)):
