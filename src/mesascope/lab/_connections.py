@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+PATIENCE = 30.0  # seconds
 _MAX_CONNECTIONS = 2**16
 
 
 class Requests(HttpToolsProtocol):
-    """Requests of uvicorn, of which those for websockets have headers of text: others are an error in its websockets."""
+    """Requests of uvicorn whose headers come within half a minute, and are text where a websocket is asked for.
+
+    uvicorn itself waits for headers without end, and others than text are an error in its websockets.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Wait for the headers of one more request."""
+        self._end.cancel()
+        self._wait()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Answer."""
+        self._end.cancel()
+        super().on_headers_complete()
+
+    def _wait(self) -> None:
+        self._end = self.loop.call_later(PATIENCE, self.transport.close)
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to a websocket."""
