@@ -154,3 +154,11 @@ def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, mon
         write_report(str(folder), out=tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == "before"
     assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
+
+
+def test_a_study_under_a_name_that_is_none_is_told(tmp_path):
+    stored.store(tmp_path / "runs")
+    (study, *_) = sorted((tmp_path / "runs" / "studies").glob("*.json"))
+    study.rename(study.with_name("Odd name.json"))
+    problems = gather([tmp_path / "runs"]).problems
+    assert [one for one in problems if "holds 'Odd name.json', which is not a study; remove it" in one]

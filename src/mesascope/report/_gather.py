@@ -199,6 +199,7 @@ def _add_store(found: Gathering, where: Where, index: str | None = None) -> None
     """
     with open_store(where, index) as store:
         studies = store.folders.studies()
+        found.problems += store.folders.misplaced_studies()
         for name in studies:
             _add_study(found, store, name)
         in_studies = found.studied()

@@ -351,6 +351,15 @@ class RunFolders:
         files = _names(self.root / "studies", rf"{STUDY_NAME}\.json")
         return [name.removesuffix(".json") for name in files]
 
+    def misplaced_studies(self) -> list[str]:
+        """One line for everything among the studies that is none."""
+        known = {f"{study}.json" for study in self.studies()}
+        lying = {path.name for path in self.root.glob("studies/*") if not path.name.startswith(".")}
+        return [
+            f"{self.root / 'studies'} holds {name!r}, which is not a study; remove it"
+            for name in sorted(lying - known)
+        ]
+
     def only_in(self, study: str) -> list[str]:
         """The ids of a study's runs that have a folder and that no other study shares, sorted.
 

@@ -88,11 +88,8 @@ def _files(folder: Path) -> set[str]:
 
 
 def _of_studies(folders: RunFolders) -> Iterator[str]:
-    known = folders.studies()
-    lying = {path.name for path in folders.root.glob("studies/*") if not path.name.startswith(".")}
-    for name in sorted(lying - {f"{study}.json" for study in known}):
-        yield f"{folders.root / 'studies'} holds {name!r}, which is not a study; remove it"
-    for name in known:
+    yield from folders.misplaced_studies()
+    for name in folders.studies():
         try:
             folders.study(name)
         except RecordError as error:
