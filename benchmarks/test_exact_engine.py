@@ -88,6 +88,21 @@ def _flow_of(start, **limits):
     return gradient_flow(start, MarkovChains(2), NextToken(10), **limits)
 
 
+def test_flow_on_prompts_to_rest(benchmark, bar, run_python):
+    """One layer of linear attention of 50 weights on regression prompts: thirteen thousand steps, compilation included."""
+    bar(what="flow of one layer on prompts to rest, d = 4, N = 31, 50 weights, cold", seconds=10)
+    code = (
+        "import jax, mesascope as ms\n"
+        "ms.enable_x64()\n"
+        "process = ms.LinearRegression(4, covariance=[[0.4, 0, 0, 0], [0, 0.3, 0, 0], [0, 0, 0.2, 0], [0, 0, 0, 0.1]])\n"
+        "start = ms.prompt_linear_transformer(4, 1, 1, 0.1, key=jax.random.key(0))\n"
+        "print(ms.gradient_flow(start, process, ms.FewShot(31)).result.value)"
+    )
+    finished = benchmark.pedantic(lambda: run_python("-c", code), rounds=1)
+    benchmark.extra_info["memory"] = finished.memory
+    assert finished.output.strip() == "converged"
+
+
 def test_first_plan_of_a_process(benchmark, bar, run_python):
     """Planning with nothing cached, as a fresh interpreter meets it."""
     bar(what="first plan of a fresh process", seconds=0.5)
