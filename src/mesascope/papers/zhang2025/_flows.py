@@ -288,6 +288,5 @@ CLAIMS = (
             at a rate, and the time is a logarithm of the start, while a new head takes its inverse.""",
         history="""First for rank two alone. From starts of 0.001 it was 0.103 of the time, with the same seeds. Ranks three and
             four were tried with seeds 0 and 1 and four heads.""",
-        cost="about 30 min",
     ),
 )
