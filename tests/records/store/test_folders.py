@@ -157,10 +157,11 @@ def test_damage_is_reported(folders, made):
         "was changed after",
         "is missing",
         "'left'",
+        "'zz'",
         "one.json is torn",
     ):
         assert [problem for problem in reported if words in problem], (words, reported)
-    assert len(reported) == 6 and folders.trajectory(runs[3]) is not None
+    assert len(reported) == 7 and folders.trajectory(runs[3]) is not None
 
 
 def test_a_record_of_a_newer_version_is_left_alone(folders, made):
