@@ -139,6 +139,11 @@ def test_the_table_behind_the_result_says_in_words_what_each_algorithm_misses(sm
         notes(answer)[-1]
         == f"The weights themselves say: gradient descent, step size {step['step_size']:.6g}."
     )
+    negative = {
+        "reasons": [],
+        "reading": "gradient-descent, step size -0.2; other blocks 1e-05 of the weights",
+    }
+    assert notes(negative) == ["The weights themselves say: gradient descent, step size -0.2."]
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
 from nicegui import ui
@@ -10,7 +10,7 @@ from nicegui import ui
 from ._figures import OF_BEHAVIOUR
 from ._session import Session
 from ._sizes import FRAMES, IDENTIFY_TASKS
-from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence, table
+from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence
 from ._words import measurements
 
 SIX_LEARNERS = [
@@ -135,7 +135,15 @@ def show_identification(answer: dict[str, Any]) -> None:
         )
         for entry in answer["ranking"]
     ]
-    table(("learner", "distance", "95 % interval", "hyperparameters"), rows)
+    show_table(("learner", "distance", "95 % interval", "hyperparameters"), rows)
+
+
+def show_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Show a table of texts, whose first column has no text twice."""
+    each = {"align": "left", "classes": "lab-entry"}
+    columns = [{"name": name, "label": name, "field": name, **each} for name in names]
+    shown = [dict(zip(names, row, strict=True)) for row in rows]
+    ui.table(columns=columns, rows=shown, row_key=names[0]).classes("w-full").props("dense flat wrap-cells")
 
 
 def _short(value: Any) -> str:

@@ -12,7 +12,7 @@ from mesascope.theory import lu2024
 from ._jobs import Report
 
 DIM, EXAMPLES, NOISE = 10, 20, 0.5  # x ~ N(0, I/d), tasks on the sphere |w|² = d, noise of the labels
-_POOLS, _MOST = 8, 256  # pools that are averaged over, and their tasks
+_POOLS, _TASKS = 8, 256  # pools that are averaged over, and their tasks
 
 
 def pools(progress: Report) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def pools(progress: Report) -> dict[str, Any]:
 
     task = FewShot(EXAMPLES)
     new = lu2024.features(fresh, task)
-    sizes = np.unique(np.round(2 ** np.arange(0, np.log2(_MOST) + 0.1, 0.25)).astype(int))
-    tables = [TaskPool(fresh, tasks=_MOST, seed=seed).table for seed in range(_POOLS)]
+    sizes = np.unique(np.round(2 ** np.arange(0, np.log2(_TASKS) + 0.1, 0.25)).astype(int))
+    tables = [TaskPool(fresh, tasks=_TASKS, seed=seed).table for seed in range(_POOLS)]
     errors = np.empty((len(sizes), _POOLS, 2))
     for row, size in enumerate(sizes):
         for column, table in enumerate(tables):

@@ -1,4 +1,4 @@
-"""What keeps requests that are no requests from harming the server."""
+"""Limits for connections that send no proper request."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import resource
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-PATIENCE = 30.0  # seconds
+PATIENCE = 30.0  # seconds for a whole header
 _MAX_CONNECTIONS = 2**16
 
 
 class Requests(HttpToolsProtocol):
-    """Requests of uvicorn whose headers come within half a minute, and are text where a websocket is asked for.
+    """uvicorn's protocol, which closes a connection without a whole header after half a minute.
 
-    uvicorn itself waits for headers without end, and others than text are an error in its websockets.
+    uvicorn itself waits without end. Its websockets fail on headers that are not ASCII: these are answered with 400.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -6,7 +6,7 @@ import asyncio
 import re
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -376,14 +376,6 @@ def in_short(value: Any) -> str:
 def _inside(value: Any) -> str:
     """A value in a list or mapping."""
     return f"[{in_short(value)}]" if isinstance(value, list | tuple | dict) else in_short(value)
-
-
-def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Show a table of texts, whose first column has no text twice."""
-    each = {"align": "left", "classes": "lab-entry"}
-    columns = [{"name": name, "label": name, "field": name, **each} for name in names]
-    shown = [dict(zip(names, row, strict=True)) for row in rows]
-    ui.table(columns=columns, rows=shown, row_key=names[0]).classes("w-full").props("dense flat wrap-cells")
 
 
 def heading(text: str) -> ui.label:

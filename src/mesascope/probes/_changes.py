@@ -10,7 +10,7 @@ from mesascope.records import Change
 
 from ._candidates import Judgement
 
-_LEAST, _MOST = 1e-10, 1e10  # of a distance, for its logarithm: what is less is rounding
+_MIN_DISTANCE, _MAX_DISTANCE = 1e-10, 1e10  # of a distance, for its logarithm: what is less is rounding
 
 
 def changes(
@@ -33,8 +33,8 @@ def changes(
         level: confidence level, at every checkpoint.
     """
     times = np.log1p(np.asarray(steps, float))
-    measured = np.log(np.clip([one.distance for one in judged], _LEAST, _MOST))
-    drawn = np.log(np.clip([one.resampled for one in judged], _LEAST, _MOST))
+    measured = np.log(np.clip([one.distance for one in judged], _MIN_DISTANCE, _MAX_DISTANCE))
+    drawn = np.log(np.clip([one.resampled for one in judged], _MIN_DISTANCE, _MAX_DISTANCE))
     before, begin = int(np.argmin(measured[0])), 0
     for place in range(1, len(steps)):
         after = int(np.argmin(measured[place]))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from mesascope.lab._behaviour_panel import SIX_LEARNERS, weights_at
+from mesascope.lab._behaviour_panel import SIX_LEARNERS, show_table, weights_at
 from mesascope.lab._claims_page import FINDINGS, FINDINGS_ADDRESS
 from mesascope.lab._figures import phase_reach
 from mesascope.lab._form import form_of, kind_title, setting_fields, setting_of
@@ -19,7 +19,7 @@ from mesascope.lab._session import Lab
 from mesascope.lab._setting import DEFAULT, read_setting
 from mesascope.lab._setting_page import SettingPage
 from mesascope.lab._sizes import IDENTIFY_TASKS
-from mesascope.lab._widgets import Slider, Work, later, sentence, table
+from mesascope.lab._widgets import Slider, Work, later, sentence
 from mesascope.lab._words import conclusions
 from mesascope.report import tex_to_text
 from mesascope.specs import known_kinds, summary
@@ -327,7 +327,7 @@ class StoryPage(SettingPage):
         self._sentence.set_content(glossed(result_sentence(flow, answer)))
         with self._table:
             _text(CANDIDATES)
-            table(("algorithm", "misses", "fitted"), compared(answer))
+            show_table(("algorithm", "misses", "fitted"), compared(answer))
             for note in (*notes(answer), MORE):
                 ui.label(note)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,14 @@ def result_sentence(flow: Results, answer: Results | None) -> str:
 def compared(answer: Results) -> list[tuple[str, str, str]]:
     """A row for each algorithm: its name, what it misses of the layer's answers, and what was fitted."""
     return [
-        (entry["learner"].replace("-", " "), _missed(entry["distance"]), _fitted(entry["hyperparameters"]))
+        (_in_words(entry["learner"]), _missed(entry["distance"]), _fitted(entry["hyperparameters"]))
         for entry in answer["ranking"]
     ]
+
+
+def _in_words(names: str) -> str:
+    """Names of learners with spaces; the signs of numbers stay."""
+    return re.sub(r"(?<=[a-z])-(?=[a-z])", " ", names)
 
 
 def _missed(distance: float) -> str:
@@ -108,11 +114,9 @@ def _fitted(values: Results) -> str:
 def notes(answer: Results) -> list[str]:
     """Which algorithms are the same as fitted, and what the weights themselves say."""
     same = [
-        f"{one[0].upper()}{one[1:].replace('-', ' ')}."
-        for one in answer["reasons"]
-        if one.startswith("as fitted")
+        f"{one[0].upper()}{_in_words(one[1:])}." for one in answer["reasons"] if one.startswith("as fitted")
     ]
-    reading = (answer["reading"] or "").partition(";")[0].replace("-", " ")
+    reading = _in_words((answer["reading"] or "").partition(";")[0])
     return [*same, f"The weights themselves say: {reading}."] if reading else same
 
 

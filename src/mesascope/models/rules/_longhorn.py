@@ -60,7 +60,7 @@ class Longhorn(MemoryRule):
 class DiagonalLonghorn(Longhorn):
     r"""Longhorn as trained: $M_t = (1 - \Delta_t \otimes |k_t|^2) \odot M_{t-1} + (\Delta_t \odot v_t) k_t^*$.
 
-    So do its authors: in the step of `Longhorn` $k_t k_t^*$ is replaced by its diagonal where it multiplies the memory.
+    This form is trained by its authors: where $k_t k_t^*$ multiplies the memory in the step of `Longhorn`, its diagonal stands.
 
     Attributes:
         rate: β, one number for every entry of the values.

@@ -24,7 +24,8 @@ class Momentum(NamedTuple):
 class Titans(MemoryRule):
     r"""Titans: $S_t = \eta_t S_{t-1} + \theta_t (v_t - M_{t-1} k_t) k_t^*$, $M_t = (1 - \alpha_t) M_{t-1} + S_t$.
 
-    The memory is linear, and read as $M_t q_t$. S is the momentum, α forgets.
+    The memory is linear, and read as $M_t q_t$. $S_t$ is the momentum; $\alpha_t$ says how much is forgotten.
+
     The paper's loss has no factor ½, so that its θ is half of this one. While one key $k$ is repeated the memory is stable
     if $\theta \|k\|^2 < (1 + \eta)(2 - \alpha)$, thus for unit keys and all gates in (0, 1). With unit keys that change it can
     diverge: for θ = 0.9, η = 0.95, α = 0.01, a key at every fifth token and one orthogonal to it at the others, it grows

@@ -127,15 +127,6 @@ class RunFolders:
         """Whether the store has not been moved or removed."""
         return exists(self.root / STORE)
 
-    def refuse_links(self) -> None:
-        """Refuse symbolic links in place of the folders of runs and studies.
-
-        Raises:
-            RecordError: one of them is a link.
-        """
-        refuse_links(self.root / "runs", self.root / "studies")
-        refuse_links(*(self.root / "runs" / part for part in self.parts()))
-
     def ids_of_part(self, part: str) -> list[str]:
         """The ids that begin with these two digits, of runs that have a folder, sorted."""
         return [run for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]

@@ -63,7 +63,8 @@ def _opened(folders: RunFolders, url: URL) -> Store:
 
     if url.drivername == "sqlite":
         make_file(Path(url.database or ""))
-    folders.refuse_links()
+    refuse_links(folders.root / "runs", folders.root / "studies")
+    refuse_links(*(folders.root / "runs" / part for part in folders.parts()))
     engine = make_engine(url)
     try:
         ask(folders, engine, prepare, folders)
