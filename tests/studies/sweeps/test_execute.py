@@ -198,6 +198,19 @@ def test_a_record_that_cannot_be_read_is_read_again(planned, monkeypatch, study_
     assert folders.finished(run).attempts == 1
 
 
+def test_a_store_that_was_moved_ends_the_sweep_and_is_not_made_again(planned, monkeypatch, study_with):
+    folders, _ = planned
+
+    def gone(*_):
+        folders.root.rename(folders.root.with_name("elsewhere"))
+        raise RecordError("there is no store")
+
+    monkeypatch.setattr(RunFolders, "finish", gone)
+    with pytest.raises(SweepError, match=r"the store was moved or removed during the sweep$"):
+        sweep(study_of(study_with()), folders.root)
+    assert not [path for path in folders.root.rglob("*") if path.is_file()]
+
+
 def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
     folders, run = planned
 

@@ -130,7 +130,7 @@ def ask(folders: RunFolders, engine: Engine, question: Callable[..., _Answer], *
     try:
         return question(engine, *arguments)
     except DamagedIndexError:
-        if engine.url.database != str(index_file(folders)):
+        if engine.url.database != str(index_file(folders)) or not folders.are_there():
             raise
     with folder_lock(folders.root, "index", wait=_WAIT):
         try:

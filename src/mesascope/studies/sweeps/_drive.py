@@ -81,22 +81,27 @@ class Drive:
             while self._pending or self._attempts_before or self._locked:
                 self._submit()
                 for report in self._runner.reports(_WAIT):
+                    self._require_store()
                     self._handle(report)
+                self._require_store()
                 self._retry_unlocked()
                 self._index.write()
                 self._publish()
         except BaseException as error:
             self._runner.cancel()
-            self._index.close(_CLOSE_INDEX)  # runs that are missing then are entered by the next command
+            there = self._store.folders.are_there()
+            if there:
+                self._index.close(_CLOSE_INDEX)  # runs that are missing then are entered by the next command
             if isinstance(error, RecordError):
-                raise SweepError(f"{error}; {self._what_is_kept()}") from error
+                raise SweepError(f"{error}; {RESUMES}" if there else str(error)) from error
             raise
         why = self._index.close()
         self.not_indexed = None if why is None else str(why)
 
-    def _what_is_kept(self) -> str:
-        there = self._store.folders.are_there()
-        return RESUMES if there else "the store was moved or removed: what has ended went with it"
+    def _require_store(self) -> None:
+        """End where the store is gone: what is written would make a folder that is none."""
+        if not self._store.folders.are_there():
+            raise RecordError(f"{self._store.folders.root}: the store was moved or removed during the sweep")
 
     def _submit(self) -> None:
         for _ in range(min(self._runner.free(), len(self._pending))):
