@@ -51,6 +51,7 @@ def test_everything_is_reached_by_the_keyboard_in_the_order_of_the_page(opened):
             "Expert",
             "Models",
             "Claims",
+            "Compare",
             "Share",
             "light or dark",
             'Collapse "Data"',
