@@ -84,6 +84,7 @@ from .models import preconditioned_linear_transformer as preconditioned_linear_t
 from .models import prompt_linear_transformer as prompt_linear_transformer
 from .models import prompt_memory_solver as prompt_memory_solver
 from .models import prompt_transformer as prompt_transformer
+from .models import step_size_transformer as step_size_transformer
 from .models import token_transformer as token_transformer
 from .models import transformer as transformer
 from .objectives import Enumeration as Enumeration

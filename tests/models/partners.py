@@ -44,6 +44,7 @@ from mesascope.models import (
     preconditioned_linear_transformer,
     prompt_linear_transformer,
     prompt_transformer,
+    step_size_transformer,
     token_transformer,
     transformer,
 )
@@ -185,6 +186,7 @@ MODELS = {
     "preconditioned_linear_transformer": Entry(
         lambda: preconditioned_linear_transformer(D, 2, 1, 0.4, key=key()), PROMPTS
     ),
+    "step_size_transformer": Entry(lambda: step_size_transformer(D, 2, 1, 0.4, key=key()), PROMPTS),
     "prompt_transformer": Entry(lambda: prompt_transformer(D, WIDTH, 1, 1, N, key=key()), PROMPTS),
     # prompt models that are put together
     "interleaved": Entry(

@@ -171,13 +171,13 @@ def test_flows_of_a_loop_end_at_the_best_multiple():
             partial(steps, 2, 4),
             LinearRegression(2),
             ValueError,
-            "at most 3 preconditioned steps, layers times loops, not 4; use",
+            "supports more than three preconditioned steps, layers times loops, for step_size_transformer",
         ),
         (
             partial(steps, 2, 2, 2),
             LinearRegression(2),
             ValueError,
-            "MonteCarlo ('monte-carlo' in a SPEC), or theory.",
+            "the covariance of the inputs; use MonteCarlo ('monte-carlo' in a SPEC)",
         ),
         (partial(steps, 3, 2), LinearRegression(2), ValueError, "model has dim 3, the process has dim 2"),
         (

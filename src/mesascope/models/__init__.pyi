@@ -48,6 +48,7 @@ from ._specified import embedding as embedding
 from ._specified import layer as layer
 from ._specified import readout as readout
 from ._stack import Stack as Stack
+from ._step_size_attention import StepSizeAttention as StepSizeAttention
 from .builders._composed import Composed as Composed
 from .builders._inits import DiagonalInit as DiagonalInit
 from .builders._inits import ExplicitInit as ExplicitInit
@@ -68,6 +69,7 @@ from .builders._model import ModelKind as ModelKind
 from .builders._model import model as model
 from .builders._model import require_readable as require_readable
 from .builders._preconditioned import preconditioned_linear_transformer as preconditioned_linear_transformer
+from .builders._preconditioned import step_size_transformer as step_size_transformer
 from .builders._prompt_transformers import looped_linear_transformer as looped_linear_transformer
 from .builders._prompt_transformers import prompt_linear_transformer as prompt_linear_transformer
 from .builders._softmax_transformers import prompt_transformer as prompt_transformer

@@ -1,13 +1,15 @@
-"""Exact population loss of up to three layers of preconditioned linear attention, looped or not.
+"""Exact population loss of layers of preconditioned linear attention, looped or not.
 
-`_wishart_words` derives the polynomial in traces of words; it is evaluated here, in a time that does not depend on N.
+Of up to three steps `_wishart_words` derives the polynomial in traces of words; it is evaluated here, in a time that does not
+depend on N. Of more steps `_step_sizes` has the loss of multiples of Σ⁻¹.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,19 +24,19 @@ from mesascope.models import (
     PreconditionedLinearAttention,
     PromptModel,
     StackedPrompt,
+    StepSizeAttention,
 )
 from mesascope.processes import FewShot
 
 from ._regression_tasks import Tasks
+from ._step_sizes import require_metric_of_inputs, steps_loss
 from ._wishart_words import MAX_DEPTH, Plan, Polynomial, plan
 
+Steps: TypeAlias = tuple[Sequence[PreconditionedLinearAttention | StepSizeAttention], tuple[int, ...]]
 
-def preconditioned_steps(model: Any) -> tuple[list[Array], tuple[int, ...]] | None:
-    """Return the matrices A of the layers and the order of the steps, or None for a model of another kind.
 
-    Raises:
-        ValueError: the model has more than three steps.
-    """
+def preconditioned_steps(model: Any) -> Steps | None:
+    """Return the layers and the order in which they are the steps, or None for a model of another kind."""
     if not isinstance(model, PromptModel):
         return None
     looped = model.network if isinstance(model.network, Looped) else None
@@ -46,36 +48,53 @@ def preconditioned_steps(model: Any) -> tuple[list[Array], tuple[int, ...]] | No
         and model.readout.sign == -1
     ):
         return None
-    layers = [layer for layer in network.layers if isinstance(layer, PreconditionedLinearAttention)]
+    layers = [
+        one for one in network.layers if isinstance(one, PreconditionedLinearAttention | StepSizeAttention)
+    ]
     if len(layers) != len(network.layers):
         return None
-    order = tuple(range(len(layers))) * loops
+    return layers, tuple(range(len(layers))) * loops
+
+
+def check_steps(steps: Steps, tasks: Tasks) -> None:
+    """Refuse steps whose expected loss is not known.
+
+    Raises:
+        ValueError: more than three steps, not all along multiples of Σ⁻¹.
+    """
+    layers, order = steps
     if len(order) > MAX_DEPTH:
-        raise ValueError(
-            f"model: ExactMoments supports at most {MAX_DEPTH} preconditioned steps, layers times loops, not {len(order)}; use "
-            "MonteCarlo ('monte-carlo' in a SPEC), or theory.ahn2023.multiples_loss for multiples of Σ⁻¹"
-        )
-    return [layer.preconditioner for layer in layers], order
+        require_metric_of_inputs(layers, tasks)
 
 
-def depth_loss(matrices: list[Array], order: tuple[int, ...], tasks: Tasks, task: FewShot) -> Estimate:
-    """Return Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})², differentiable in the matrices, with standard error 0.
+def depth_loss(steps: Steps, tasks: Tasks, task: FewShot) -> Estimate:
+    """Return Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})², differentiable in the weights, with standard error 0.
 
     Raises:
         TypeError: the covariance of the inputs is random.
+        ValueError: more than three steps, not all of `StepSizeAttention`.
     """
+    layers, order = steps
     if len(tasks.covariances) > 1:
         raise TypeError(
             "model: ExactMoments supports preconditioned steps for inputs with a fixed covariance, not a random one; use "
             "MonteCarlo ('monte-carlo' in a SPEC)"
         )
+    if len(order) > MAX_DEPTH:
+        return steps_loss(layers, order, tasks, task)
     pairs = task.weights or ((task.examples, 1),)
     weights = {count: float(weight) for count, weight in pairs}
     # without examples no step changes the answer 0, and only the constant is left
     lengths = np.array([count for count in weights if count], float)
     shares = np.array([weight for count, weight in weights.items() if count])
     powers = lengths ** -np.arange(2 * len(order) + 1.0)[:, None] @ shares
-    return _loss(jnp.stack(matrices), tasks, powers, np.asarray(sum(weights.values())), order)
+    return _loss(
+        jnp.stack([layer.preconditioner for layer in layers]),
+        tasks,
+        powers,
+        np.asarray(sum(weights.values())),
+        order,
+    )
 
 
 @eqx.filter_jit

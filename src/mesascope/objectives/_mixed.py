@@ -29,3 +29,8 @@ class MixedObjective(Objective):
         values = [p * one(model).value for p, one in zip(self.shares, self.objectives, strict=True)]
         total = reduce(jnp.add, values)
         return Estimate(total, jnp.zeros_like(total))
+
+    def check(self, model: eqx.Module) -> None:
+        """Refuse what a part refuses."""
+        for one in self.objectives:
+            one.check(model)

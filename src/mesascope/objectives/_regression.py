@@ -36,7 +36,7 @@ from mesascope.models import (
 )
 from mesascope.processes import FewShot, InWeightsRegression
 
-from ._depth import depth_loss, preconditioned_steps
+from ._depth import check_steps, depth_loss, preconditioned_steps
 from ._engine import Objective
 from ._regression_tasks import Regression, Tasks, regression_tasks
 
@@ -62,12 +62,13 @@ class RegressionObjective(Objective):
         Raises:
             TypeError: for a model that is neither one layer of linear attention nor preconditioned steps on stacked prompts,
                 or such steps on inputs with a random covariance.
-            ValueError: for a model of another dimension or of more than three steps, or if 64-bit mode is off.
+            ValueError: for a model of another dimension, or of more than three steps that are not all along multiples of Σ⁻¹,
+                or if 64-bit mode is off.
         """
         require_x64("ExactMoments")
         if (steps := preconditioned_steps(model)) is not None:
             _check_dim(model, self.dim)
-            return depth_loss(*steps, self.tasks, self.task)
+            return depth_loss(steps, self.tasks, self.task)
         layer, sign = checked_layer(model, self.dim)
         pairs = self.task.weights or ((self.task.examples, 1),)
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
@@ -85,6 +86,12 @@ class RegressionObjective(Objective):
             ]
         )
         return _loss(coefficients, layer, sign, self.tasks)
+
+    def check(self, model: eqx.Module) -> None:
+        """Refuse steps whose loss is known for a metric of the inputs only, with another metric."""
+        if (steps := preconditioned_steps(model)) is not None:
+            _check_dim(model, self.dim)
+            check_steps(steps, self.tasks)
 
 
 def regression_objective(process: Regression, task: FewShot) -> RegressionObjective:

@@ -5,6 +5,8 @@ from ._empirical import Empirical as Empirical
 from ._empirical import SamplesField as SamplesField
 from ._few_shot import FewShot as FewShot
 from ._gauss_rule import LineRule as LineRule
+from ._gauss_rule import golub_welsch as golub_welsch
+from ._gauss_rule import jacobi_coefficients as jacobi_coefficients
 from ._gaussian import Gaussian as Gaussian
 from ._in_weights_regression import InWeightsRegression as InWeightsRegression
 from ._laplace import Laplace as Laplace

@@ -56,7 +56,7 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
         """Return L(x^shift p), and whether it is zero within rounding of the given moments."""
         terms = [c * exact_moments[i + shift] for i, c in enumerate(polynomial)]
         value = sum(terms, Fraction(0))
-        return value, abs(value) <= tolerance * sum(abs(term) for term in terms)
+        return value, abs(value) <= tolerance * sum(map(abs, terms)) if tolerance else value == 0
 
     alpha: list[Fraction] = []
     beta: list[Fraction] = []
@@ -79,11 +79,8 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
         if k > 0:
             beta.append(norm / previous_norm)
         if 2 * k + 1 <= top:
-            square = [Fraction(0)] * (2 * k + 1)
-            for i, c in enumerate(current):
-                for j, e in enumerate(current):
-                    square[i + j] += c * e
-            alpha.append(functional(square, 1)[0] / norm)
+            # L(x p_k²) = L(x^{k+1} p_k) + c h_k for p_k = x^k + c x^{k−1} + …
+            alpha.append(functional(current, k + 1)[0] / norm + (current[k - 1] if k else 0))
         else:
             alpha.append(sum(alpha, Fraction(0)) / len(alpha))
         following = [Fraction(0), *current]
@@ -97,14 +94,17 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
 
 
 def golub_welsch(jacobi: Jacobi) -> LineRule:
-    """Return the Gauss rule of the Jacobi coefficients: eigenvalues and squared first eigenvector entries.
+    """Return the Gauss rule of the Jacobi coefficients: eigenvalues x, and weights 1/Σ_k p_k(x)² of orthonormal polynomials.
 
-    A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from.
+    A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from. Weights are sums of squares
+    instead of entries of eigenvectors, so that the smallest have as many digits as the largest.
     """
-    off_diagonal = np.sqrt([float(b) for b in jacobi.beta])
-    matrix = np.diag([float(a) for a in jacobi.alpha]) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
-    nodes, vectors = np.linalg.eigh(matrix)
-    weights = vectors[0] ** 2
+    diagonal, off_diagonal = np.array(jacobi.alpha, float), np.sqrt(np.array(jacobi.beta, float))
+    nodes = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
+    polynomials = [np.zeros_like(nodes), np.ones_like(nodes)]
+    for alpha, before, after in zip(diagonal, [0, *off_diagonal], off_diagonal, strict=False):
+        polynomials.append(((nodes - alpha) * polynomials[-1] - before * polynomials[-2]) / after)
+    weights = 1 / np.sum(np.square(polynomials), 0)
     if not any(jacobi.alpha):  # a symmetric measure: make the rule exactly symmetric
         nodes, weights = (nodes - nodes[::-1]) / 2, (weights + weights[::-1]) / 2
     nodes[abs(nodes) <= ROUNDING * abs(nodes).max()] = 0  # an atom at zero must be exactly there

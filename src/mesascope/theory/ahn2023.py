@@ -12,9 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core import covariance_matrix, exact, finite_number, finite_reals, integer_at_least
+from ..core import (
+    covariance_matrix,
+    exact,
+    finite_number,
+    finite_reals,
+    integer_at_least,
+    mean_of_polynomial,
+    wishart_moment,
+)
 from ._construction import Construction, Matrices, construction
-from ._wishart_moments import mean_of_polynomial, wishart_moment
 
 
 @construction("preconditioned", preconditioners=[[[0.1]]])

@@ -25,10 +25,10 @@ from ..core import (
     finite_positive,
     finite_reals,
     integer_at_least,
+    mean_of_polynomial,
     square_matrix,
 )
 from ._construction import Construction
-from ._wishart_moments import mean_of_polynomial
 from .zhang2024 import layer
 
 

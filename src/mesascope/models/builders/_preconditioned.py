@@ -1,13 +1,14 @@
-"""Layers on stacked prompts whose only weights are preconditioners."""
+"""Layers on stacked prompts whose only weights are preconditioners, or the sizes of steps along given ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import PROMPTS, Depth, Matrix, Positive, Size, SpecError, error_path
+from mesascope.specs import PROMPTS, Depth, Matrix, Numbers, Positive, Size, SpecError, error_path
 
 from ._model import model
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from mesascope.models import PromptModel
+    from mesascope.models._batch_last_layer import BatchLastLayer
 
     Matrices = Any  # any array will do
 else:
@@ -24,7 +26,7 @@ else:
 def _refuse_another_depth(spec: Any) -> None:
     if spec.start is not None and len(spec.start) != spec.layers:
         raise SpecError(
-            f"has {len(spec.start)} matrices, but layers is {spec.layers}; make them equal", "start"
+            f"has {len(spec.start)} entries, but layers is {spec.layers}; make them equal", "start"
         )
 
 
@@ -50,14 +52,7 @@ def preconditioned_linear_transformer(
         key: random key.
         start: the matrices A of the layers at the start, each d × d, instead of random ones.
     """
-    from mesascope.models import (
-        LastEntry,
-        LinearAttentionStack,
-        Looped,
-        PreconditionedLinearAttention,
-        PromptModel,
-        StackedPrompt,
-    )
+    from mesascope.models import PreconditionedLinearAttention
 
     if start is None:
         keys = split_keys(key, integer_at_least("layers", layers, 1))
@@ -67,5 +62,55 @@ def preconditioned_linear_transformer(
             each = [PreconditionedLinearAttention(a) for a in start]
             if len(each) != layers or any(one.width != dim + 1 for one in each):
                 raise ValueError(f"must be {layers} matrices of shape ({dim}, {dim}), one for each layer")
-    stack, loops = LinearAttentionStack(each), integer_at_least("loops", loops, 1)
+    return _steps(each, dim, loops)
+
+
+@model("step-size-transformer", reads=PROMPTS, refuse=_refuse_another_depth, layers=2)
+def step_size_transformer(
+    dim: int,
+    layers: Depth,
+    loops: Size = 1,
+    scale: Positive = 0.1,
+    *,
+    key: Array,
+    metric: Matrix | None = None,
+    start: Numbers | None = None,
+) -> PromptModel:
+    """Steps of gradient descent as layers whose only weights are their sizes: A_ℓ = a_ℓ B, with one matrix B for all.
+
+    Its expected loss is exact up to three steps, layers times loops, and up to 48 where B is a multiple of the inverse
+    covariance of the inputs. Source: ahn2023, Theorem 3.
+
+    Args:
+        dim: dimension of the inputs.
+        layers: number of layers.
+        loops: how often the layers are applied, one after the other.
+        scale: standard deviation > 0 of the step sizes.
+        key: random key.
+        metric: B, d × d, which stays as it is; by default the identity.
+        start: the step sizes at the start, instead of random ones.
+    """
+    import numpy as np
+
+    from mesascope.models import StepSizeAttention
+
+    given = np.eye(dim) if metric is None else metric
+    if start is None:
+        keys = split_keys(key, integer_at_least("layers", layers, 1))
+        each = [StepSizeAttention.gaussian(given, scale, key=k) for k in keys]
+    else:
+        with error_path("start"):
+            each = [StepSizeAttention(size, given) for size in start]
+            if len(each) != layers:
+                raise ValueError(f"must be {layers} step sizes, one for each layer")
+    if each[0].width != dim + 1:
+        raise SpecError(f"must have the shape ({dim}, {dim})", "metric")
+    return _steps(each, dim, loops)
+
+
+def _steps(layers: Sequence[BatchLastLayer], dim: int, loops: int) -> PromptModel:
+    """The model of these steps on stacked prompts, whose answer is minus the last entry."""
+    from mesascope.models import LastEntry, LinearAttentionStack, Looped, PromptModel, StackedPrompt
+
+    stack, loops = LinearAttentionStack(layers), integer_at_least("loops", loops, 1)
     return PromptModel(StackedPrompt(dim), stack if loops == 1 else Looped(stack, loops), LastEntry(-1))

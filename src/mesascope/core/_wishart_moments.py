@@ -1,11 +1,13 @@
 """Exact spectral moments of Gaussian Gram matrices, as rational numbers of any order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from itertools import accumulate
+from math import factorial
+from operator import mul
 
-from ..core import integer_at_least
+from ._checks import integer_at_least
 
 
 def mean_of_polynomial(coefficients: Sequence[Fraction | int], dim: int, examples: int) -> Fraction:
@@ -48,22 +50,35 @@ def wishart_moment(order: int, dim: int, examples: int) -> int:
     """
     if order == 0:
         return dim
-    total = Fraction(0)
-    for shape in _shapes(order):
-        columns = [sum(row > j for row in shape) for j in range(shape[0])]
-        boxes = [(i, j) for i, row in enumerate(shape) for j in range(row)]
-        contents = [2 * j - i for i, j in boxes]
-        mean = prod((dim + c) * (examples + c) for c in contents)
-        if mean:
-            hooks = (2 * (shape[i] - j - 1) + columns[j] - i - 1 for i, j in boxes)
-            total += Fraction(2 * order * prod(contents[1:]) * mean, prod((h + 1) * (h + 2) for h in hooks))
-    return int(total)
+
+    def products(contents: Iterable[int]) -> list[int]:
+        factors = ((c or 1) * (dim + c) * (examples + c) for c in contents)  # the first box has no factor c
+        return list(accumulate(factors, mul, initial=1))
+
+    first, second = products(range(0, 2 * order, 2)), products(range(-1, 2 * order - 1, 2))
+    column = products(range(-2, -order, -1))
+    terms = (
+        Fraction(first[p] * second[q] * column[ones], _hooks(p, q, ones)) for p, q, ones in _shapes(order)
+    )
+    return int(2 * order * sum(terms, Fraction(0)))
 
 
-def _shapes(order: int) -> Iterator[tuple[int, ...]]:
-    """The partitions of the order whose third part is at most 1."""
-    for first in range(1, order + 1):
-        left = order - first
-        yield from ((first, second, *[1] * (left - second)) for second in range(1, min(first, left) + 1))
-        if not left:
-            yield (first,)
+def _shapes(order: int) -> Iterator[tuple[int, int, int]]:
+    """The partitions (p, q, 1, …, 1) of the order: p, q and the number of ones after them."""
+    yield order, 0, 0
+    for p in range(1, order):
+        yield from ((p, q, order - p - q) for q in range(1, min(p, order - p) + 1))
+
+
+def _hooks(p: int, q: int, ones: int) -> int:
+    """The product of (2a + l + 1)(2a + l + 2) over the boxes of (p, q, 1, …, 1), row by row."""
+    corner = 2 * (p - 1) + (q > 0) + ones
+    above = (
+        factorial(2 * p - 1) // factorial(2 * (p - q) + 1) if q else 1
+    )  # of the first row, over the second
+    row = (corner + 1) * (corner + 2) * above * factorial(2 * (p - max(q, 1)))
+    if not q:
+        return row
+    corner = 2 * (q - 1) + ones
+    row *= (corner + 1) * (corner + 2) * factorial(2 * (q - 1))
+    return row * factorial(ones) * factorial(ones + 1)

@@ -5,9 +5,9 @@ from math import comb, prod
 
 import pytest
 
+from mesascope.core import mean_of_polynomial, wishart_moment
 from mesascope.theory import ahn2023, gatmiry2024
 from mesascope.theory._wishart import wishart_mean
-from mesascope.theory._wishart_moments import mean_of_polynomial, wishart_moment
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 4), (3, 2), (5, 9), (10, 20)])
