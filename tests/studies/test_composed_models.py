@@ -134,6 +134,12 @@ CASES = {
         {"PreconditionedLinearAttention"},
         ((2, 4), "float32"),
     ),
+    "a builder with step sizes": (
+        None,
+        {"kind": "step-size-transformer", "layers": 2, "start": [0.5, "1/3"], "metric": [[2, 0], [0, 1]]},
+        {"StepSizeAttention"},
+        ((2, 4), "float32"),
+    ),
     "interleaved": (
         None,
         {

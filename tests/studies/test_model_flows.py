@@ -137,10 +137,10 @@ REFUSED = {
     "engine: model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer": {
         "model": {"kind": "prompt-linear-transformer", "layers": 2}
     },
-    "engine: model: ExactMoments supports at most 3 preconditioned steps, layers times loops, not 4; use MonteCarlo": {
+    "engine: model: ExactMoments supports more than three preconditioned steps, layers times loops, for step_size_": {
         "model": {"kind": "preconditioned-linear-transformer", "layers": 2, "loops": 2}
     },
-    "model.start: has 1 matrices, but layers is 2; make them equal": {
+    "model.start: has 1 entries, but layers is 2; make them equal": {
         "model": {"kind": "preconditioned-linear-transformer", "layers": 2, "start": [[[1, 0], [0, 1]]]}
     },
     "model.start: must be 1 matrices of shape (2, 2), one for each layer": {

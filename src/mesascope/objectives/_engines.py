@@ -60,7 +60,8 @@ class ExactMoments(Engine):
     layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
     `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks. There it also supports
     `preconditioned_linear_transformer` up to three steps, layers times loops, and `step_size_transformer` up to 48 along a
-    multiple of Σ⁻¹, for inputs with a fixed covariance. All this on `InWeightsRegression` as well, and on a `PromptMixture` of such processes.
+    multiple of Σ⁻¹, for inputs with a fixed covariance. All this on `InWeightsRegression` as well, and on a `PromptMixture` of
+    such processes.
     """
 
     def objective(

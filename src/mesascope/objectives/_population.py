@@ -20,8 +20,8 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
 
     For discrete tokens or prompts it is the expectation of `sample_losses`. `ExactMoments` supports prompts only for one
     layer of linear attention, or steps of `preconditioned_linear_transformer` (up to three) and `step_size_transformer` (up to
-    48 along a multiple of Σ⁻¹), on `LinearRegression`, a `TaskPool` of it, `InWeightsRegression` and mixtures of them; all other cases with discrete tokens or prompts need
-    `MonteCarlo`.
+    48 along a multiple of Σ⁻¹), on `LinearRegression`, a `TaskPool` of it, `InWeightsRegression` and mixtures of them; all
+    other cases with discrete tokens or prompts need `MonteCarlo`.
 
     Args:
         model: a model of sequences or prompts; the exact engines need linear attention.

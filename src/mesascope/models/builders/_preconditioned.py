@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -100,7 +101,7 @@ def step_size_transformer(
         each = [StepSizeAttention.gaussian(given, scale, key=k) for k in keys]
     else:
         with error_path("start"):
-            each = [StepSizeAttention(size, given) for size in start]
+            each = [StepSizeAttention(float(a) if isinstance(a, Fraction) else a, given) for a in start]
             if len(each) != layers:
                 raise ValueError(f"must be {layers} step sizes, one for each layer")
     if each[0].width != dim + 1:
