@@ -7,6 +7,7 @@ from mesascope.lab._setting import to_query
 from mesascope.lab.models._training_form import read_training
 from mesascope.probes import identify
 from mesascope.studies import IdentifySpec, TrainSpec, read_spec
+from mesascope.theory import zhang2025
 
 STEP = {  # near one step of gradient descent from the start: few learners fit pairs of two numbers
     "process": {"kind": "linear-regression", "dim": 2},
@@ -144,6 +145,24 @@ def test_what_is_wrong_is_told_at_its_place_and_a_preset_repairs_it(models):
     write(models, "steps", "900")  # no longer the preset
     shown = "document.querySelector('[data-field=preset]').closest('.q-select').innerText"
     models.wait_for_function(f"!{shown}.includes('sequences')")
+
+
+@pytest.mark.slow
+def test_the_exact_flow_rests_at_the_plateaus_of_the_theory(models):
+    choose(models, "preset", "Two linear layers on linear regression")
+    models.get_by_text("Without sampling: the exact gradient flow").click()
+    models.get_by_role("button", name="Find the plateaus").click()
+    wait_for_text(models.get_by_role("alert").filter(has_text="plateaus"), "use MonteCarlo")
+    choose(models, "preset", "Heads of rank one, for plateaus")
+    models.get_by_role("button", name="Find the plateaus").click()
+    rows = models.locator('[data-fact="plateaus"] tbody tr')
+    rows.first.wait_for(timeout=180_000)
+    errors = zhang2025.plateau_errors([0.7, 0.3], 9)  # E(ŷ − y)²
+    assert [row.split("\t")[0] for row in rows.all_inner_texts()] == [f"{loss / 2:.5g}" for loss in errors]
+    models.wait_for_selector('[data-figure="plateaus"] .cartesianlayer .subplot', state="attached")
+    write(models, "examples", "8")  # another flow: what belongs to the one before is removed
+    rows.first.wait_for(state="detached")
+    assert not models.locator('[data-figure="plateaus"]').is_visible()
 
 
 @pytest.mark.slow

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesascope.studies import FlowSpec, FormulaSpec, follow_with_plateaus
+from mesascope.dynamics import real_vector
+from mesascope.studies import FlowSpec, FormulaSpec, ModelFlowSpec, follow_with_plateaus
 
 from ._jobs import Report
 
 Result = dict[str, Any]
 _SHARED = ("plugins", "law", "dim", "horizon", "weights", "rho")  # what a loss depends on
 _DIGITS = 5
+_MAX_IMPLICIT = 512  # weights, whose Jacobian is cheap
 
 
-def saddles(spec: FlowSpec, progress: Report) -> Result:
+def saddles(spec: FlowSpec | ModelFlowSpec, progress: Report) -> Result:
     """The critical points that the flow passes, the last where it rests: `table` of plateaus, and their `figure`."""
     progress("the flow, and the saddles on its way")
-    result, found = follow_with_plateaus(spec, lambda now: progress(now.describe()))
+    result, found = follow_with_plateaus(_implicit(spec), lambda now: progress(now.describe()))
     if result.result == "interrupted":
         raise KeyboardInterrupt
     if found is None:
         return {"table": [], "figure": None, "message": result.message}
     return {"table": found.table(), "figure": found.figure(), "message": result.message}
+
+
+def _implicit(spec: FlowSpec | ModelFlowSpec) -> FlowSpec | ModelFlowSpec:
+    """The flow of a small model with the solver for plateaus."""
+    if isinstance(spec, FlowSpec):
+        return spec
+    weights = real_vector(spec.build().model)[0].size
+    return spec if weights > _MAX_IMPLICIT else spec.model_copy(update={"solver": "rodas4"})
 
 
 def derivation(spec: FlowSpec, progress: Report) -> Result:

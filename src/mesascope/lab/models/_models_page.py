@@ -21,6 +21,7 @@ from mesascope.lab._widgets import Plot, Work, draw_figures, heading
 from mesascope.processes import Task
 from mesascope.studies import SpecError, TrainSpec
 
+from ._exact_flow import ExactFlow
 from ._losses import CAPTION, TITLE, losses_figure
 from ._presets import PRESETS
 from ._training_form import (
@@ -127,6 +128,7 @@ class ModelsPage(Frame):
                 self._training = Work(self.session, "training")
                 self._end = ui.label("").props('data-fact="training"')
         self._plot = Plot("losses")
+        self._flow = ExactFlow(self.session, lambda: self._spec)
 
     def _add_own(self) -> None:
         if not self.session.lab.models:
@@ -194,6 +196,7 @@ class ModelsPage(Frame):
         self._training.show_error(None)
         self._end.set_text("")
         self._plot.card.set_visibility(False)
+        self._flow.clear()
         self._clear_answer()
         ui.run_javascript(f"history.replaceState(null, '', {'?' + to_query(spec)!r})")
         self._lead_to_comparison()
@@ -242,6 +245,7 @@ class ModelsPage(Frame):
     def redraw(self) -> None:
         """Draw the figures again in the colours of the theme."""
         self._draw()
+        self._flow.draw()
         if self._shown:
             self._show(*self._shown)
 

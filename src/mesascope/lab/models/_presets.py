@@ -25,6 +25,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimizer": _ADAM,
         "steps": 1000,
     },
+    "Heads of rank one, for plateaus": {
+        "process": {"kind": "linear-regression", "dim": 2, "covariance": [[0.7, 0], [0, 0.3]]},
+        "examples": 9,
+        "model": {"kind": "prompt-linear-transformer", "layers": 1, "heads": 2, "rank": 1, "scale": 0.01},
+        "optimizer": _ADAM,
+        "steps": 1000,
+    },
     "Softmax attention on linear regression": {
         **_REGRESSION,
         "weights": "every",
