@@ -13,6 +13,7 @@ from mesascope.papers.zheng2024 import (
     _certified,
     _depth,
     _descent,
+    _factored,
     _found_here,
     _full_one,
     _reviews,
@@ -52,6 +53,23 @@ def faster_attention(patch):
         return field
 
     patch.setattr(_flow, "masked_gradient", skewed)
+
+
+def first_plateaus(change):
+    """A world in which the first plateau from the smaller start is another."""
+
+    def break_it(patch):
+        right, smaller = _factored._plateaus, min(_factored._Factored().scales)
+
+        def wrong(settings):
+            found = right(settings)
+            if settings.scale != smaller:
+                return found
+            return eqx.tree_at(lambda one: one.points[0], found, change(found.points[0]))
+
+        patch.setattr(_factored, "_plateaus", wrong)
+
+    return break_it
 
 
 def one_start(patch):
@@ -258,6 +276,17 @@ CASES = {
         {"dim": 2}, larger_products, (recovers(True), recovers(False)), traced=False
     ),
     "zheng2024/recovery-gap": Case({"dim": 2}, larger_cross_term, (larger_sixth_moments,), traced=False),
+    # later ends; a prediction that is too late; terms of another order; other saddles
+    "zheng2024/factored-plateaus": Case(
+        {"horizon": 6, "seeds": 1},
+        first_plateaus(lambda one: eqx.tree_at(lambda p: p.leaves, one, 1.01 * one.leaves)),
+        (
+            first_plateaus(lambda one: eqx.tree_at(lambda p: p.predicted, one, 1.01 * one.predicted)),
+            first_plateaus(lambda one: eqx.tree_at(lambda p: p.order, one, 3)),
+            scaled(_factored, "_losses", 1 + 1e-8),  # a formula that is a little too large
+        ),
+        traced=False,
+    ),
     "zheng2024/skewed-tokens": Case({}, symmetric_tokens, (other_engines,), traced=False),
     "zheng2024/example-4.1": Case({**SMALL, "scales": [0.5, 1.0]}, larger_cross_term, traced=False),
     "zheng2024/theorem-4.3": Case(

@@ -5,6 +5,7 @@ from ._certified import CLAIMS as _CERTIFIED
 from ._depth import CLAIMS as _DEPTH
 from ._descent import CLAIMS as _DESCENT
 from ._differences import DIFFERENCES as DIFFERENCES
+from ._factored import CLAIMS as _FACTORED
 from ._found_here import CLAIMS as _FOUND_HERE
 from ._full_one import CLAIMS as _FULL_ONE
 from ._headlines import HEADLINES as HEADLINES
@@ -16,6 +17,7 @@ CLAIMS = (
     *_THEOREM_41,
     *_CAPABILITY,
     *_FOUND_HERE,
+    *_FACTORED,
     *_FULL_ONE,
     *_DESCENT,
     *_CERTIFIED,
