@@ -11,6 +11,7 @@ from mesascope import (
     prompt_linear_transformer,
 )
 from mesascope.dynamics import critical_points
+from mesascope.objectives import MonteCarlo, population_loss
 from mesascope.theory import zhang2025 as theory
 
 
@@ -25,6 +26,22 @@ def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_lear
         expected = theory.fixed_point_error(eigenvalues, examples, which) / 2
         assert abs(losses / expected - 1).min() < 1e-9  # points of equal loss to 1e-9 count as one
     assert found.points[0].stability.kind == "minimum"
+    for point in found.points:
+        slopes = np.array(
+            [sampled_slope(point.model, process, FewShot(examples), seed) for seed in range(30)]
+        )
+        error = slopes.std(0, ddof=1) / 30**0.5
+        # some hundred numbers in all, of which none is beyond five standard errors of t with 29 degrees of freedom
+        assert (
+            abs(slopes.mean(0)) <= 5.5 * error + 1e-12
+        ).all()  # 1e-12 where all samples vanish but for rounding
+
+
+def sampled_slope(model, process, task, seed):
+    """The gradient of the loss on fresh prompts, all weights in one vector."""
+    engine = MonteCarlo(2000, seed=seed, batch=2000)
+    slope = jax.grad(lambda one: population_loss(one, process, task, engine).value)(model)
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(slope)])
 
 
 def test_preconditioned_layers_are_refused_with_what_finds_their_critical_points():

@@ -31,6 +31,20 @@ def test_errors_at_finite_d_are_the_losses_of_multiples(steps):
     assert theory.error_of_steps(steps, moments) == 2 * ahn2023.multiples_loss(steps, 3, 5) / 3
 
 
+def test_errors_of_rotated_covariances_are_those_of_descent():
+    """Steps on Σ = U diag(λ) Uᵀ from w = U v, E v_k² = c_k/λ_k, one coordinate of v after the other."""
+    lam, shares, steps = np.array(EIGENVALUES, float), np.array([1.0, 2.0, 3.0]), [0.7, 2.0, 5.0]
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    sigma = rotation @ np.diag(lam) @ rotation.T
+    left = rotation * np.sqrt(shares / lam)
+    before = np.trace(left.T @ sigma @ left)
+    for step in steps:
+        left = left - step * sigma @ left
+    error = np.trace(left.T @ sigma @ left) / before
+    moments = theory.rotated_moments(6, EIGENVALUES, [1, 2, 3])
+    assert float(theory.error_of_steps(steps, moments)) == pytest.approx(error, rel=1e-12)
+
+
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize(
     "moments", [theory.finite_moments(6, 4, 6), theory.rotated_moments(6, EIGENVALUES, [1, 2, 3])]
