@@ -40,8 +40,20 @@ def test_a_store_is_not_opened_through_links(filled, tmp_path, name):
         open_store(root)
 
 
-def test_a_foreign_file_among_the_folders_of_runs_is_told(filled):
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("notes.txt", "holds 'notes.txt', which is not of a store; keep it elsewhere"),
+        ("runs/zz", "holds 'zz', which is no folder of runs; remove it"),
+        ("RUN/run.json.old", "holds 'run.json.old', which is not of a run; remove it"),
+    ],
+)
+def test_a_foreign_file_is_told(filled, place, told):
     store, _, _ = filled
-    (store.folders.root / "runs" / "zz").write_text("mine")
+    folders = store.folders
+    for damaged in ("", "2"):  # what the store itself has set aside
+        (folders.folder(folders.ids()[0]) / f"run.json.damaged{damaged}").write_text("torn")
+    assert store.verify() == []
+    (folders.root / place.replace("RUN", str(folders.folder(folders.ids()[0])))).write_text("mine")
     (problem,) = store.verify()
-    assert "holds 'zz', which is no folder of runs; remove it" in problem
+    assert told in problem

@@ -8,6 +8,8 @@
     runs/<id[:2]>/<id>/run.json        sealed RunRecord, written last: it makes the run done or failed
     runs/<id[:2]>/<id>/run.json.damaged  a record that could not be read, before the run was computed again
     studies/<name>.json                sealed StudyRecord
+    drivers/<host>-<pid>-<study>.json  the sweeps that compute now
+    index.sqlite                       what the folders hold, in tables; made again from them when it is gone
 
 Every file is whole or absent. Workers use folders only, never the database.
 """

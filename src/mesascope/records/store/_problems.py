@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +13,24 @@ from mesascope.records._files import RecordError, read_bytes, unreadable
 from ._folders import ATTEMPTS, RunFolders
 from ._paths import links_outwards
 
+_OF_A_STORE = re.compile(r"store\.json|runs|studies|drivers|lost\+found|.*\.sqlite(-\w+)?")
+_OF_A_RUN = re.compile(r"planned\.json|attempts\.jsonl|run\.json(\.damaged\d*)?|trajectory\.nc|checkpoint")
+
 
 def problems(folders: RunFolders) -> list[str]:
     """One line for everything that is torn, was changed, or does not belong where it is."""
-    return [*_links(folders.root), *_of_runs(folders), *_of_studies(folders)]
+    return [*_links(folders.root), *_strangers(folders.root), *_of_runs(folders), *_of_studies(folders)]
 
 
 def _links(root: Path) -> Iterator[str]:
     for link in links_outwards(root, root):
         yield f"{link} is a symbolic link that leads out of the store; remove it"
+
+
+def _strangers(root: Path) -> Iterator[str]:
+    for name in sorted(_files(root)):
+        if not _OF_A_STORE.fullmatch(name):
+            yield f"{root} holds {name!r}, which is not of a store; keep it elsewhere"
 
 
 def _of_runs(folders: RunFolders) -> Iterator[str]:
@@ -47,6 +57,9 @@ def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
         if there:
             yield f"{folders.folder(run)} holds {min(there)!r} and no plan; remove it: mesascope runs rm {run}"
         return  # a process that was killed while it planned leaves an empty folder
+    for name in sorted(there):
+        if not _OF_A_RUN.fullmatch(name):
+            yield f"{folders.folder(run)} holds {name!r}, which is not of a run; remove it"
     planned = folders.planned(run)
     if planned.id != run:
         yield f"{folders.folder(run) / 'planned.json'} is the plan of run {planned.id}; remove the run"
