@@ -31,7 +31,7 @@ def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_lear
             [sampled_slope(point.model, process, FewShot(examples), seed) for seed in range(30)]
         )
         error = slopes.std(0, ddof=1) / 30**0.5
-        # some hundred numbers in all, of which none is beyond five standard errors of t with 29 degrees of freedom
+        # of a hundred numbers one lies beyond 5.5 standard errors in 2000 trials, by Student's law with 29 degrees of freedom
         assert (
             abs(slopes.mean(0)) <= 5.5 * error + 1e-12
         ).all()  # 1e-12 where all samples vanish but for rounding

@@ -296,7 +296,7 @@ def test_gradients_are_those_of_finite_differences(name):
             partial(prompt_linear_transformer, 2, 2, key=jax.random.key(0)),
             LinearRegression(2),
             TypeError,
-            "and for preconditioned_linear_transformer, not for this PromptModel; use MonteCarlo",
+            "and for steps of preconditioned_linear_transformer and step_size_transformer, not for this PromptModel; use",
         ),
     ],
     ids=["dim", "law", "sparsity", "nodes", "layers"],

@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,10 +37,36 @@ def sizes_of(count):
 
 
 @pytest.mark.parametrize(("layers", "loops"), [(4, 1), (2, 10), (48, 1)])
-def test_it_is_the_sum_in_fractions(layers, loops):
-    process = LinearRegression(2, covariance=SIGMA, prior="inverse", noise=0.3)
-    expected = float(ahn2023.multiples_loss([*sizes_of(layers)] * loops, 2, 6, 0.3))
+@pytest.mark.parametrize("noise", [0, 0.3])
+def test_it_is_the_sum_in_fractions(layers, loops, noise):
+    process = LinearRegression(2, covariance=SIGMA, prior="inverse", noise=noise)
+    expected = float(ahn2023.multiples_loss([*sizes_of(layers)] * loops, 2, 6, noise))
+    # the largest node of 48 steps is 30: rounding in a hundred factors 1 − a s
     assert exact(steps(sizes_of(layers), loops), process) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("size", "layers", "dim", "examples"),
+    [
+        (1, 20, 5, 200),
+        (0.5, 30, 300, 3),
+        (0.1, 20, 1000, 1),
+        (0.7, 8, 20, 5),
+        (0.2, 48, 1, 1),
+        (0.5, 9, 6, 6),
+    ],
+)
+def test_no_digit_is_lost_without_noise(size, layers, dim, examples):
+    """Few and many examples, whose Gram matrices are nearly all null or nearly the identity: every loss has 11 digits."""
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(dim, dim)))[0] if dim < 100 else np.eye(dim)
+    sigma = rotation @ np.diag(np.linspace(1, 2, dim)) @ rotation.T
+    sigma = (sigma + sigma.T) / 2
+    sizes = [size] * layers
+    process = LinearRegression(dim, covariance=sigma, prior="inverse")
+    model = steps(sizes, metric=np.linalg.inv(sigma), dim=dim)
+    expected = float(ahn2023.multiples_loss([Fraction(str(size))] * layers, dim, examples))
+    assert exact(model, process, FewShot(examples)) == pytest.approx(expected, rel=1e-11)
 
 
 def test_it_is_the_mean_over_spectra():
@@ -95,7 +122,8 @@ def test_gradients_are_differences_in_fractions():
         steps(sizes, metric=np.eye(2))
     )
     found = [float(layer.step_size) for layer in slope.network.layers]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)  # the error of the difference is of order width²
+    # the error of the difference is of order width², 1e-12
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -136,9 +164,30 @@ def test_a_layer_is_that_of_its_matrix():
     ids=["metric", "matrices", "depth", "dim"],
 )
 def test_unsupported_models_are_refused(model, words):
+    process = LinearRegression(2, covariance=SIGMA)
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
-        population_loss(model(), LinearRegression(2, covariance=SIGMA), TASK)
+        population_loss(model(), process, TASK)
     assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        ExactMoments().objective(process, TASK)(model())
+
+
+def test_another_metric_that_nobody_could_check_gives_no_number():
+    objective = ExactMoments().objective(LinearRegression(2, covariance=SIGMA), TASK)
+    loss = eqx.filter_jit(lambda objective, model: objective(model).value)
+    assert np.isnan(loss(objective, steps(sizes_of(4), metric=np.eye(2))))
+    assert np.isfinite(loss(objective, steps(sizes_of(4))))
+
+
+def test_an_inverse_in_double_precision_is_taken():
+    """Σ of condition 10⁸: rounding of the inverse is no other metric."""
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0]
+    sigma = rotation @ np.diag(np.geomspace(1e-8, 1, 5)) @ rotation.T
+    sigma = (sigma + sigma.T) / 2
+    process = LinearRegression(5, covariance=sigma, prior="inverse")
+    model = steps(sizes_of(4), metric=np.linalg.inv(sigma), dim=5)
+    expected = float(ahn2023.multiples_loss([*sizes_of(4)], 5, 6))
+    assert exact(model, process) == pytest.approx(expected, rel=1e-7)  # the inverse times Σ has 8 digits
 
 
 @pytest.mark.parametrize(
@@ -148,6 +197,7 @@ def test_unsupported_models_are_refused(model, words):
         ({"start": [0.1, np.nan]}, "start: step_size: every entry must be finite"),
         ({"metric": np.eye(3)}, "metric: must have the shape (2, 2)"),
         ({"metric": [[1.0, 2.0]]}, "metric must be a square matrix, got shape (1, 2)"),
+        ({"metric": [[1.0, 2.0]], "start": [0.1, 0.2]}, "metric must be a square matrix, got shape (1, 2)"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, words):

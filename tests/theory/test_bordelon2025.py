@@ -32,7 +32,7 @@ def test_errors_at_finite_d_are_the_losses_of_multiples(steps):
 
 
 def test_errors_of_rotated_covariances_are_those_of_descent():
-    """Steps on Σ = U diag(λ) Uᵀ from w = U v, E v_k² = c_k/λ_k, one coordinate of v after the other."""
+    """Steps on Σ = U diag(λ) Uᵀ from w = U v with independent v_k, E v_k² = c_k/λ_k: errors of the columns add up."""
     lam, shares, steps = np.array(EIGENVALUES, float), np.array([1.0, 2.0, 3.0]), [0.7, 2.0, 5.0]
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     sigma = rotation @ np.diag(lam) @ rotation.T

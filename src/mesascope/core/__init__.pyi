@@ -33,4 +33,5 @@ from ._progress import ProgressBar as ProgressBar
 from ._quick_jit import quick_jit as quick_jit
 from ._shown_progress import shows_progress as shows_progress
 from ._wishart_moments import mean_of_polynomial as mean_of_polynomial
+from ._wishart_moments import spectral_moments as spectral_moments
 from ._wishart_moments import wishart_moment as wishart_moment

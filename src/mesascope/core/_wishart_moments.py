@@ -24,7 +24,28 @@ def mean_of_polynomial(coefficients: Sequence[Fraction | int], dim: int, example
         TypeError, ValueError: a size that is not an integer ≥ 1.
     """
     d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
-    return sum((c * Fraction(wishart_moment(k, d, n), n**k) for k, c in enumerate(coefficients)), Fraction(0))
+    moments = spectral_moments(len(coefficients) - 1, d, n)
+    return sum((c * m for c, m in zip(coefficients, moments, strict=True)), Fraction(0))
+
+
+def spectral_moments(most: int, dim: int, examples: int) -> list[Fraction]:
+    r"""Return $E\, \mathrm{tr}\, \hat S^k$ for $k = 0, \dots, K$.
+
+    $\hat S = \frac1n \sum_{i=1}^n z_i z_i^\top$ with independent $z_i \sim N(0, I_d)$.
+
+    Args:
+        most: $K \ge 0$.
+        dim: $d \ge 1$.
+        examples: $n \ge 1$.
+
+    Raises:
+        TypeError, ValueError: numbers that are not integers, or below these bounds.
+
+    Source: derived here, from means of zonal polynomials.
+    """
+    count, d = integer_at_least("most", most, 0), integer_at_least("dim", dim, 1)
+    n = integer_at_least("examples", examples, 1)
+    return [Fraction(wishart_moment(k, d, n), n**k) for k in range(count + 1)]
 
 
 @lru_cache(maxsize=4096)
@@ -42,8 +63,8 @@ def wishart_moment(order: int, dim: int, examples: int) -> int:
 
     Args:
         order: $k \ge 0$.
-        dim: $d$.
-        examples: $n$.
+        dim: $d \ge 1$.
+        examples: $n \ge 1$.
 
     Source: Macdonald, Symmetric functions and Hall polynomials, VI.10, with the means of zonal polynomials of Muirhead,
     Aspects of multivariate statistical theory, Theorem 7.2.7.
@@ -71,14 +92,15 @@ def _shapes(order: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _hooks(p: int, q: int, ones: int) -> int:
-    """The product of (2a + l + 1)(2a + l + 2) over the boxes of (p, q, 1, …, 1), row by row."""
-    corner = 2 * (p - 1) + (q > 0) + ones
-    above = (
-        factorial(2 * p - 1) // factorial(2 * (p - q) + 1) if q else 1
-    )  # of the first row, over the second
-    row = (corner + 1) * (corner + 2) * above * factorial(2 * (p - max(q, 1)))
-    if not q:
-        return row
-    corner = 2 * (q - 1) + ones
-    row *= (corner + 1) * (corner + 2) * factorial(2 * (q - 1))
-    return row * factorial(ones) * factorial(ones + 1)
+    """The product of (2a + l + 1)(2a + l + 2) over the boxes of (p, q, 1, …, 1)."""
+
+    def corner(arm: int, leg: int) -> int:
+        return (2 * arm + leg + 1) * (2 * arm + leg + 2)
+
+    if q == 0:  # one row: without its corner, boxes with arms p − 2 … 0 and no legs
+        return corner(p - 1, 0) * factorial(2 * (p - 1))
+    above = factorial(2 * p - 1) // factorial(2 * (p - q) + 1)  # boxes of the first row with one box below
+    free = factorial(2 * (p - q))  # boxes of the first row with none below
+    second = factorial(2 * (q - 1))  # boxes of the second row but its corner
+    column = factorial(ones) * factorial(ones + 1)
+    return corner(p - 1, ones + 1) * above * free * corner(q - 1, ones) * second * column

@@ -12,13 +12,13 @@ from ._jobs import Report
 Result = dict[str, Any]
 _SHARED = ("plugins", "law", "dim", "horizon", "weights", "rho")  # what a loss depends on
 _DIGITS = 5
-_MAX_IMPLICIT = 512  # weights, whose Jacobian is cheap
+_MAX_IMPLICIT = 512  # most weights for which a Jacobian in every step is cheap
 
 
 def saddles(spec: FlowSpec | ModelFlowSpec, progress: Report) -> Result:
     """The critical points that the flow passes, the last where it rests: `table` of plateaus, and their `figure`."""
     progress("the flow, and the saddles on its way")
-    result, found = follow_with_plateaus(_implicit(spec), lambda now: progress(now.describe()))
+    result, found = follow_with_plateaus(_with_solver(spec), lambda now: progress(now.describe()))
     if result.result == "interrupted":
         raise KeyboardInterrupt
     if found is None:
@@ -26,8 +26,8 @@ def saddles(spec: FlowSpec | ModelFlowSpec, progress: Report) -> Result:
     return {"table": found.table(), "figure": found.figure(), "message": result.message}
 
 
-def _implicit(spec: FlowSpec | ModelFlowSpec) -> FlowSpec | ModelFlowSpec:
-    """The flow of a small model with the solver for plateaus."""
+def _with_solver(spec: FlowSpec | ModelFlowSpec) -> FlowSpec | ModelFlowSpec:
+    """The flow with the solver that rests at saddles in few steps, if the model is small enough for it."""
     if isinstance(spec, FlowSpec):
         return spec
     weights = real_vector(spec.build().model)[0].size

@@ -25,6 +25,7 @@ _PLATEAUS = (
     "critical point. The lowest order in which the loss falls there (2: a negative eigenvalue of the Hessian) predicts when "
     "the flow leaves it."
 )
+_NOT_FOUND = "Newton's method finds no critical point near this flow, not even where it ends."
 _NONE = "This flow passes no saddle: the only critical point on its way is the one at which it ends."
 
 
@@ -59,16 +60,17 @@ class PlateausView:
             self._plot.show(found["figure"], self._session.theme)
 
     async def _find(self) -> None:
-        spec = self._spec()
-        found = await self.finding.compute("The plateaus could not be found", "slow", spec=spec)
-        if found is None or spec != self._spec():
+        found = await self.finding.compute("The plateaus could not be found", "slow", spec=self._spec())
+        if found is None:
             return
         self._found.clear()
         with self._found:
             if found["figure"] is None:
                 ui.label(f"The flow did not come to its end: {found['message']}")
-            elif len(found["table"]) < 2:
-                ui.label(f"{_NONE} The loss there is {found['table'][-1]['loss']:.6g}.")
+            elif not found["table"]:
+                ui.label(_NOT_FOUND)
+            elif len(found["table"]) == 1:
+                ui.label(f"{_NONE} The loss there is {found['table'][0]['loss']:.6g}.")
             else:
                 _table(found["table"])
         self.draw()

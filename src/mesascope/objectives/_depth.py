@@ -29,7 +29,7 @@ from mesascope.models import (
 from mesascope.processes import FewShot
 
 from ._regression_tasks import Tasks
-from ._step_sizes import require_metric_of_inputs, steps_loss
+from ._step_sizes import check_step_sizes, steps_loss
 from ._wishart_words import MAX_DEPTH, Plan, Polynomial, plan
 
 Steps: TypeAlias = tuple[Sequence[PreconditionedLinearAttention | StepSizeAttention], tuple[int, ...]]
@@ -57,29 +57,30 @@ def preconditioned_steps(model: Any) -> Steps | None:
 
 
 def check_steps(steps: Steps, tasks: Tasks) -> None:
-    """Refuse steps whose expected loss is not known.
+    """Refuse steps whose expected loss is not known. Under a transformation of JAX numbers are not checked.
 
     Raises:
-        ValueError: more than three steps, not all along multiples of Σ⁻¹.
+        TypeError: the covariance of the inputs is random.
+        ValueError: more than three steps that are not all of `StepSizeAttention` along multiples of Σ⁻¹, or more than 48.
     """
+    if len(tasks.covariances) > 1:
+        raise TypeError(
+            "model: ExactMoments supports preconditioned steps for inputs with a fixed covariance, not a random one; use "
+            "MonteCarlo ('monte-carlo' in a SPEC)"
+        )
     layers, order = steps
     if len(order) > MAX_DEPTH:
-        require_metric_of_inputs(layers, tasks)
+        check_step_sizes(layers, order, tasks)
 
 
 def depth_loss(steps: Steps, tasks: Tasks, task: FewShot) -> Estimate:
     """Return Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})², differentiable in the weights, with standard error 0.
 
     Raises:
-        TypeError: the covariance of the inputs is random.
-        ValueError: more than three steps, not all of `StepSizeAttention`.
+        TypeError, ValueError: as `check_steps`.
     """
+    check_steps(steps, tasks)
     layers, order = steps
-    if len(tasks.covariances) > 1:
-        raise TypeError(
-            "model: ExactMoments supports preconditioned steps for inputs with a fixed covariance, not a random one; use "
-            "MonteCarlo ('monte-carlo' in a SPEC)"
-        )
     if len(order) > MAX_DEPTH:
         return steps_loss(layers, order, tasks, task)
     pairs = task.weights or ((task.examples, 1),)

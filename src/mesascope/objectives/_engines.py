@@ -59,9 +59,9 @@ class ExactMoments(Engine):
     that has six finite moments: planning takes milliseconds for any horizon, and every evaluation is O(d³). Supports one
     layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
     `TaskPool` of it, too: once prepared, in a time that does not depend on the number of tasks. There it also supports
-    `preconditioned_linear_transformer` up to three steps, layers times loops, and `step_size_transformer` up to 48 along a
-    multiple of Σ⁻¹, for inputs with a fixed covariance. All this on `InWeightsRegression` as well, and on a `PromptMixture` of
-    such processes.
+    steps of `preconditioned_linear_transformer` and `step_size_transformer`, up to three, layers times loops, or up to 48 with
+    a multiple of Σ⁻¹ as the metric, for inputs with a fixed covariance. All this on `InWeightsRegression` as well, and on a
+    `PromptMixture` of such processes.
     """
 
     def objective(

@@ -19,9 +19,9 @@ def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine 
     """Return L = Σ_{t=2}^{T−1} w_t ½ E‖ŷ_t − x_{t+1}‖² (zheng2024, equation (3), with a weight per context length).
 
     For discrete tokens or prompts it is the expectation of `sample_losses`. `ExactMoments` supports prompts only for one
-    layer of linear attention, or steps of `preconditioned_linear_transformer` (up to three) and `step_size_transformer` (up to
-    48 along a multiple of Σ⁻¹), on `LinearRegression`, a `TaskPool` of it, `InWeightsRegression` and mixtures of them; all
-    other cases with discrete tokens or prompts need `MonteCarlo`.
+    layer of linear attention, or steps of `preconditioned_linear_transformer` and `step_size_transformer` (up to three, or up
+    to 48 with a multiple of Σ⁻¹ as the metric), on `LinearRegression`, a `TaskPool` of it, `InWeightsRegression` and mixtures
+    of them; all other cases with discrete tokens or prompts need `MonteCarlo`.
 
     Args:
         model: a model of sequences or prompts; the exact engines need linear attention.

@@ -79,8 +79,8 @@ class PromptLayer:
         except TypeError:
             raise TypeError(
                 "model: rational losses of prompts are those of one layer of real linear attention, which "
-                f"prompt_linear_transformer builds, not of this {type(model).__name__}; ExactMoments computes up to three "
-                "steps of preconditioned_linear_transformer in floating point, MonteCarlo all else"
+                f"prompt_linear_transformer builds, not of this {type(model).__name__}; ExactMoments computes steps of "
+                "preconditioned_linear_transformer and step_size_transformer in floating point, MonteCarlo all else"
             ) from None
         arrays = tuple((name, tuple(getattr(layer, name).shape)) for name in _FIELDS[type(layer)])
         return cls(arrays, layer.normalizer, layer.context != "examples", int(sign))

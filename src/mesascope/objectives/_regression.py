@@ -62,8 +62,8 @@ class RegressionObjective(Objective):
         Raises:
             TypeError: for a model that is neither one layer of linear attention nor preconditioned steps on stacked prompts,
                 or such steps on inputs with a random covariance.
-            ValueError: for a model of another dimension, or of more than three steps that are not all along multiples of Σ⁻¹,
-                or if 64-bit mode is off.
+            ValueError: for a model of another dimension, of more than three steps that are not all along multiples of Σ⁻¹, or
+                of more than 48; or if 64-bit mode is off. Under a transformation of JAX another metric gives NaN.
         """
         require_x64("ExactMoments")
         if (steps := preconditioned_steps(model)) is not None:
@@ -88,7 +88,7 @@ class RegressionObjective(Objective):
         return _loss(coefficients, layer, sign, self.tasks)
 
     def check(self, model: eqx.Module) -> None:
-        """Refuse steps whose loss is known for a metric of the inputs only, with another metric."""
+        """Refuse more than three steps whose metric is no multiple of Σ⁻¹."""
         if (steps := preconditioned_steps(model)) is not None:
             _check_dim(model, self.dim)
             check_steps(steps, self.tasks)
@@ -122,8 +122,9 @@ def checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     )
     if not fits:
         raise TypeError(
-            f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, and for "
-            f"preconditioned_linear_transformer, not for this {type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
+            f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, and for steps of "
+            f"preconditioned_linear_transformer and step_size_transformer, not for this {type(model).__name__}; use MonteCarlo "
+            "('monte-carlo' in a SPEC)"
         )
     _check_dim(model, dim)
     layer: Any = layers[0]

@@ -34,6 +34,7 @@ class Tasks(eqx.Module):
         noises: nodes of σ², shape (m,).
         weights: weights of (Σ, σ²) with sum 1, shape (n, m).
         power: E y² of the query.
+        unexplained: the part of it that the examples say nothing about: σ², or all of it where their labels are noise.
     """
 
     covariances: np.ndarray
@@ -42,6 +43,7 @@ class Tasks(eqx.Module):
     noises: np.ndarray
     weights: np.ndarray
     power: np.ndarray
+    unexplained: np.ndarray
 
 
 def regression_tasks(process: Regression) -> Tasks:
@@ -74,8 +76,9 @@ def _tasks(process: LinearRegression | TaskPool) -> Tasks:
     covariances, shares = _covariances(base)
     moments = np.stack([process.weight_moments(one) for one in covariances])
     noises, levels = _noises(base.noise)
-    power = shares @ moments[:, 0, -1] + levels @ noises
-    return Tasks(covariances, moments, moments, noises, np.outer(shares, levels), power)
+    noise = levels @ noises
+    power = shares @ moments[:, 0, -1] + noise
+    return Tasks(covariances, moments, moments, noises, np.outer(shares, levels), power, noise)
 
 
 def _in_weights(process: InWeightsRegression) -> Tasks:
@@ -91,6 +94,7 @@ def _in_weights(process: InWeightsRegression) -> Tasks:
         query,
         np.array([float(process.label_scale) ** 2]),
         np.ones((1, 1)),
+        np.asarray(power),
         np.asarray(power),
     )
 

@@ -4,6 +4,7 @@ from ._drifting_regression import DriftingRegression as DriftingRegression
 from ._empirical import Empirical as Empirical
 from ._empirical import SamplesField as SamplesField
 from ._few_shot import FewShot as FewShot
+from ._gauss_rule import Jacobi as Jacobi
 from ._gauss_rule import LineRule as LineRule
 from ._gauss_rule import golub_welsch as golub_welsch
 from ._gauss_rule import jacobi_coefficients as jacobi_coefficients

@@ -56,7 +56,9 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
         """Return L(x^shift p), and whether it is zero within rounding of the given moments."""
         terms = [c * exact_moments[i + shift] for i, c in enumerate(polynomial)]
         value = sum(terms, Fraction(0))
-        return value, abs(value) <= tolerance * sum(map(abs, terms)) if tolerance else value == 0
+        if not tolerance:
+            return value, value == 0
+        return value, abs(value) <= tolerance * sum(map(abs, terms))
 
     alpha: list[Fraction] = []
     beta: list[Fraction] = []
@@ -96,8 +98,9 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
 def golub_welsch(jacobi: Jacobi) -> LineRule:
     """Return the Gauss rule of the Jacobi coefficients: eigenvalues x, and weights 1/Σ_k p_k(x)² of orthonormal polynomials.
 
-    A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from. Weights are sums of squares
-    instead of entries of eigenvectors, so that the smallest have as many digits as the largest.
+    A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from. Where polynomials grow from
+    p_0 to p_{n−1}, as beyond most of the measure, a sum of squares gives small weights all their digits, which entries of
+    eigenvectors do not. Where they fall, at an atom that has nearly all the weight, rounding grows instead: take the atom out.
     """
     diagonal, off_diagonal = np.array(jacobi.alpha, float), np.sqrt(np.array(jacobi.beta, float))
     nodes = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))

@@ -19,7 +19,6 @@ from ..core import (
     finite_reals,
     integer_at_least,
     mean_of_polynomial,
-    wishart_moment,
 )
 from ._construction import Construction, Matrices, construction
 
@@ -152,26 +151,6 @@ def multiples_loss(multiples: Sequence[Any], dim: int, examples: int, noise: Any
     learned = [-c for c in left[1:]]  # g
     task = mean_of_polynomial(_square(left), dim, n)
     return (task + variance / n * mean_of_polynomial([0, *_square(learned)], dim, n) + variance) / 2
-
-
-def spectral_moments(most: int, dim: int, examples: int) -> list[Fraction]:
-    r"""Return $E\, \mathrm{tr}\, \hat S^k$ for $k = 0, \dots, K$, of whose polynomials the losses of multiples are made.
-
-    $\hat S = \frac1n \sum_{i=1}^n z_i z_i^\top$ with independent $z_i \sim N(0, I_d)$.
-
-    Args:
-        most: $K \ge 0$.
-        dim: $d \ge 1$.
-        examples: $n \ge 1$.
-
-    Raises:
-        TypeError, ValueError: numbers that are not integers, or below these bounds.
-
-    Source: derived here, from means of zonal polynomials.
-    """
-    count, d = integer_at_least("most", most, 0), integer_at_least("dim", dim, 1)
-    n = integer_at_least("examples", examples, 1)
-    return [Fraction(wishart_moment(k, d, n), n**k) for k in range(count + 1)]
 
 
 def _square(coefficients: Sequence[Fraction]) -> list[Fraction]:

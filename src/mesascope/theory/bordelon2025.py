@@ -28,9 +28,8 @@ from math import comb
 
 import numpy as np
 
-from ..core import exact, finite_number, finite_positive, integer_at_least
+from ..core import exact, finite_number, finite_positive, integer_at_least, spectral_moments
 from ..specs import Number
-from .ahn2023 import spectral_moments
 
 
 def limit_moments(most: int, context: Number) -> list[Fraction]:

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from mesascope.papers.ahn2023 import _critical, _deep, _distances, _multiples, _one_layer, _printed, _sizes
+from mesascope.papers.ahn2023 import (
+    _critical,
+    _deep,
+    _distances,
+    _multiples,
+    _one_layer,
+    _printed,
+    _proved,
+    _sizes,
+)
 from mesascope.processes import LinearRegression
 from mesascope.theory import ahn2023 as theory
 
@@ -129,8 +138,9 @@ def another_prior(patch):
 
 def of_one_example_more(patch):
     """The spectral moments are those of one more example."""
-    right = theory.spectral_moments
-    patch.setattr(theory, "spectral_moments", lambda most, d, n: right(most, d, n + 1))
+    right = _sizes.spectral_moments
+    for module in (_proved, _sizes):
+        patch.setattr(module, "spectral_moments", lambda most, d, n: right(most, d, n + 1))
 
 
 def roots_of_the_eigenvalues(patch):

@@ -4,6 +4,7 @@ from fractions import Fraction
 from functools import cache
 
 import equinox as eqx
+import numpy as np
 
 from mesascope.dynamics import _flow
 from mesascope.models import LinearAttention
@@ -55,21 +56,26 @@ def faster_attention(patch):
     patch.setattr(_flow, "masked_gradient", skewed)
 
 
-def first_plateaus(change):
-    """A world in which the first plateau from the smaller start is another."""
+def another_plateau(place, change, weights=None):
+    """A world in which one plateau from the smaller start is another, for weights of one kind or all."""
 
     def break_it(patch):
         right, smaller = _factored._plateaus, min(_factored._Factored().scales)
 
         def wrong(settings):
             found = right(settings)
-            if settings.scale != smaller:
+            if settings.scale != smaller or weights not in (None, settings.weights):
                 return found
-            return eqx.tree_at(lambda one: one.points[0], found, change(found.points[0]))
+            return eqx.tree_at(lambda one: one.points[place], found, change(found.points[place]))
 
         patch.setattr(_factored, "_plateaus", wrong)
 
     return break_it
+
+
+def with_number(name, change):
+    """A plateau of which one number is another."""
+    return lambda point: eqx.tree_at(lambda one: getattr(one, name), point, change(getattr(point, name)))
 
 
 def one_start(patch):
@@ -276,14 +282,16 @@ CASES = {
         {"dim": 2}, larger_products, (recovers(True), recovers(False)), traced=False
     ),
     "zheng2024/recovery-gap": Case({"dim": 2}, larger_cross_term, (larger_sixth_moments,), traced=False),
-    # later ends; a prediction that is too late; terms of another order; other saddles
     "zheng2024/factored-plateaus": Case(
         {"horizon": 6, "seeds": 1},
-        first_plateaus(lambda one: eqx.tree_at(lambda p: p.leaves, one, 1.01 * one.leaves)),
+        another_plateau(0, with_number("leaves", lambda time: 1.01 * time)),
         (
-            first_plateaus(lambda one: eqx.tree_at(lambda p: p.predicted, one, 1.01 * one.predicted)),
-            first_plateaus(lambda one: eqx.tree_at(lambda p: p.order, one, 3)),
-            scaled(_factored, "_losses", 1 + 1e-8),  # a formula that is a little too large
+            # merged weights alone, the second saddle, no prediction, another order, and another formula
+            another_plateau(0, with_number("leaves", lambda time: 1.05 * time), "merged"),
+            another_plateau(-2, with_number("predicted", lambda time: 1.01 * time), "heads of rank one"),
+            another_plateau(0, with_number("predicted", lambda time: time * np.nan), "one head"),
+            another_plateau(0, with_number("order", lambda order: 3)),
+            scaled(_factored, "_losses", 1 + 1e-8),
         ),
         traced=False,
     ),

@@ -12,9 +12,9 @@ from mesascope.lab._widgets import sentence
 from mesascope.studies import DataSpec, ModelFlowSpec, TrainSpec
 
 _EXACT = (
-    "From the same start, gradient flow of the expected loss: no samples, no optimizer. The loss is known exactly for one "
-    "layer of linear attention, for steps of gradient descent as layers on regression prompts, and for any model on few short "
-    "sequences of symbols."
+    "Gradient flow of the expected loss: no samples, no optimizer. The start is drawn as that of the training, in double "
+    "precision: other numbers of the same law. The loss is known exactly for one layer of linear attention, for steps of "
+    "gradient descent as layers on regression prompts, and for any model on few short sequences of symbols."
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from mesascope.core import integer_at_least, split_keys
+from mesascope.core import integer_at_least, split_keys, square_matrix
 from mesascope.specs import PROMPTS, Depth, Matrix, Numbers, Positive, Size, SpecError, error_path
 
 from ._model import model
@@ -95,17 +95,16 @@ def step_size_transformer(
 
     from mesascope.models import StepSizeAttention
 
-    given = np.eye(dim) if metric is None else metric
+    given = np.eye(dim) if metric is None else square_matrix("metric", metric)
+    if len(given) != dim:
+        raise SpecError(f"must have the shape ({dim}, {dim})", "metric")
     if start is None:
         keys = split_keys(key, integer_at_least("layers", layers, 1))
-        each = [StepSizeAttention.gaussian(given, scale, key=k) for k in keys]
-    else:
-        with error_path("start"):
-            each = [StepSizeAttention(float(a) if isinstance(a, Fraction) else a, given) for a in start]
-            if len(each) != layers:
-                raise ValueError(f"must be {layers} step sizes, one for each layer")
-    if each[0].width != dim + 1:
-        raise SpecError(f"must have the shape ({dim}, {dim})", "metric")
+        return _steps([StepSizeAttention.gaussian(given, scale, key=k) for k in keys], dim, loops)
+    with error_path("start"):
+        if len(start) != layers:
+            raise ValueError(f"must be {layers} step sizes, one for each layer")
+        each = [StepSizeAttention(float(a) if isinstance(a, Fraction) else a, given) for a in start]
     return _steps(each, dim, loops)
 
 

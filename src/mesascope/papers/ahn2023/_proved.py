@@ -11,10 +11,10 @@ import jax
 import numpy as np
 from flint import arb, fmpq
 
+from mesascope.core import spectral_moments
 from mesascope.dynamics.certificates import NotProvedError, prove_minimum
 from mesascope.models import preconditioned_linear_transformer
 from mesascope.objectives import ExactMoments
-from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, UnsettledError, presets, verdict_if, within
 from .._minimized import minimized
@@ -27,7 +27,7 @@ def _proved(settings: _Proved) -> Finding:
     centres: dict[str, tuple[Fraction, ...]] = {}
     slopes: dict[str, float] = {}
     for layers in settings.layers:
-        loss = MultiplesLoss(tuple(theory.spectral_moments(2 * layers, dim, examples)))
+        loss = MultiplesLoss(tuple(spectral_moments(2 * layers, dim, examples)))
         start = np.linspace(0.3, 1.5, layers)
         near = minimized(loss.in_floats, start, 1e-6, gtol=1e-9, maxiter=1000).point
         try:

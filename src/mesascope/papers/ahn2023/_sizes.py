@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from mesascope.core import spectral_moments
 from mesascope.models import preconditioned_linear_transformer
 from mesascope.objectives import ExactMoments
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Line, Panel
-from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, presets, within
 from .._minimized import best_of, minimized
@@ -33,7 +33,7 @@ class _Least(NamedTuple):
 
 def _least(settings: _Sizes, layers: int, examples: int) -> _Least:
     process, _ = data(settings, "inverse")
-    moments = theory.spectral_moments(2 * layers, process.dim, examples)
+    moments = spectral_moments(2 * layers, process.dim, examples)
     loss = MultiplesLoss(tuple(moments))
     best = best_of(
         lambda start: minimized(loss.in_floats, start, 1e-6, gtol=1e-9, maxiter=1000),
