@@ -26,19 +26,22 @@ def test_one_head_of_rank_one_has_a_point_for_every_eigenvector_and_nothing_lear
         expected = theory.fixed_point_error(eigenvalues, examples, which) / 2
         assert abs(losses / expected - 1).min() < 1e-9  # points of equal loss to 1e-9 count as one
     assert found.points[0].stability.kind == "minimum"
+    # of a hundred numbers one lies beyond 5.5 standard errors in 2000 trials, by Student's law with 29 degrees of freedom
     for point in found.points:
-        slopes = np.array(
-            [sampled_slope(point.model, process, FewShot(examples), seed) for seed in range(30)]
-        )
-        error = slopes.std(0, ddof=1) / 30**0.5
-        # of a hundred numbers one lies beyond 5.5 standard errors in 2000 trials, by Student's law with 29 degrees of freedom
-        assert (
-            abs(slopes.mean(0)) <= 5.5 * error + 1e-12
-        ).all()  # 1e-12 where all samples vanish but for rounding
+        slope, error = sampled_slope(point.model, process, FewShot(examples))
+        assert (abs(slope) <= 5.5 * error + 1e-12).all()  # 1e-12 where all samples vanish but for rounding
+    elsewhere = jax.tree.map(lambda weights: 1.1 * weights, found.points[0].model)
+    slope, error = sampled_slope(elsewhere, process, FewShot(examples))
+    assert (abs(slope) > 5.5 * error).any()
 
 
-def sampled_slope(model, process, task, seed):
-    """The gradient of the loss on fresh prompts, all weights in one vector."""
+def sampled_slope(model, process, task):
+    """The gradient of the loss on fresh prompts, all weights in one vector, and its standard error."""
+    slopes = np.array([slope_of(model, process, task, seed) for seed in range(30)])
+    return slopes.mean(0), slopes.std(0, ddof=1) / 30**0.5
+
+
+def slope_of(model, process, task, seed):
     engine = MonteCarlo(2000, seed=seed, batch=2000)
     slope = jax.grad(lambda one: population_loss(one, process, task, engine).value)(model)
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(slope)])
