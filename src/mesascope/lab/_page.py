@@ -67,7 +67,6 @@ class ExpertPage(SettingPage):
 
     def clear(self) -> None:
         """Stop sampled training; remove what was measured of other weights."""
-        super().clear()
         # it reports, and stops, only at points of its path that may be far apart
         self.session.cancel("descent")
         self.session.results.pop("descent", None)

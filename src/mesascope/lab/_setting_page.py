@@ -23,6 +23,7 @@ from ._widgets import Work
 
 _COPY = "Copy the address"
 _TOO_LONG = "Too long for an address: download the specification"
+_PATIENCE = 0.15  # seconds that an old picture is not told apart from a new one
 _NO_PART_OF_FACTS = {"solver": None, "until": None, "tolerance": None, "max_steps": None}
 
 _Upload = Callable[[events.UploadEventArguments], Awaitable[None]]
@@ -73,9 +74,9 @@ class SettingPage(Frame):
     async def finish(self) -> None:
         """Compute what follows once facts and flow are drawn."""
 
+    @abstractmethod
     def clear(self) -> None:
-        """Dim what belongs to the setting before."""
-        self.theory.classes(add="lab-stale")
+        """Stop and remove what belongs to the setting before."""
 
     # The header
 
@@ -167,15 +168,26 @@ class SettingPage(Frame):
     async def update(self) -> None:
         """Compute and draw the setting; results for the setting before are dropped."""
         session = self.session
-        self._show_address()
         session.drop("facts", "flow")
         self.clear()
         self.work.show_error(None)
+        waiting = asyncio.create_task(self._announce(session.spec))
         specs = {"flow": session.spec, "facts": _without_start(session.spec)}
         follow = (self._follow(session.spec, name, specs[name], draw) for name, draw in self.drawn().items())
         if all(await asyncio.gather(*follow)):
             self.theory.classes(remove="lab-stale")
             await self.finish()
+        await waiting
+
+    async def _announce(self, setting: FlowSpec) -> None:
+        """Show the address of a setting, and dim what is not computed for it: not before the answer to a slider is drawn."""
+        await asyncio.sleep(_PATIENCE)
+        if setting is not self.session.spec:
+            return
+        with self.content:
+            self._show_address()
+        if None in (self.session.current("facts"), self.session.current("flow")):
+            self.theory.classes(add="lab-stale")
 
     async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draw: Callable[[], None]) -> bool:
         """Compute and draw one result of a setting; return whether it was drawn before the setting changed."""

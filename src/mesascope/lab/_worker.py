@@ -9,7 +9,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-from mesascope.core import enable_x64, end_with_parent, keep_programs
+from mesascope.core import enable_x64, end_with_parent, keep_programs, one_thread
 from mesascope.specs import plugin_error, printable, set_default_plugins
 from mesascope.studies import SpecError
 
@@ -29,6 +29,7 @@ def serve(jobs: Connection, plugins: tuple[str, ...] = (), niceness: int = 0) ->
     end_with_parent(lambda: os.killpg(0, signal.SIGKILL))
     own = os.getpid()
     os.nice(niceness)
+    os.environ.update(one_thread())
     keep_programs()
     enable_x64()
     set_default_plugins(plugins)

@@ -288,7 +288,6 @@ class StoryPage(SettingPage):
 
     def clear(self) -> None:
         """Dim and drop what belongs to the setting before."""
-        super().clear()
         self._ratio.classes(add="lab-stale")
         for name in ("behaviour", "identification"):
             self.session.drop(name)
