@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
@@ -14,7 +13,7 @@ from ._form import setting_layout
 from ._form_panel import FormPanel
 from ._landscape_panel import LandscapePanel
 from ._layers_panel import LayersPanel
-from ._setting_page import SettingPage
+from ._setting_page import Draws, SettingPage
 from ._training_panel import TrainingPanel
 from ._widgets import later
 
@@ -60,9 +59,12 @@ class ExpertPage(SettingPage):
         """Show texts and errors in the fields."""
         self._form.show(self.session.form, self.session.errors)
 
-    def drawn(self) -> dict[str, Callable[[], None]]:
+    def drawn(self) -> dict[str, Draws]:
         """The open panel goes first."""
-        draws = {"flow": self._training.draw, "facts": self._data.draw}
+        draws: dict[str, Draws] = {
+            "flow": (self._training.draw_products, self._training.draw_others),
+            "facts": (self._data.draw,),
+        }
         return dict(reversed(draws.items())) if self._tabs.value == "Data" else draws
 
     def clear(self) -> None:

@@ -23,9 +23,12 @@ from ._widgets import Work
 
 _COPY = "Copy the address"
 _TOO_LONG = "Too long for an address: download the specification"
+_BREATH = 0.004  # seconds in which what was drawn goes to the browser before more is
 _PATIENCE = 0.15  # seconds that an old picture is not told apart from a new one
 _NO_PART_OF_FACTS = {"solver": None, "until": None, "tolerance": None, "max_steps": None}
 
+Draws = tuple[Callable[[], None], ...]
+"""What draws the parts of a result; the browser shows each before the next is drawn."""
 _Upload = Callable[[events.UploadEventArguments], Awaitable[None]]
 
 
@@ -63,7 +66,7 @@ class SettingPage(Frame):
         """Show the texts of the form, which came from elsewhere, and its errors."""
 
     @abstractmethod
-    def drawn(self) -> dict[str, Callable[[], None]]:
+    def drawn(self) -> dict[str, Draws]:
         """Return what draws the results "facts" and "flow", the one that is wanted first before the other."""
 
     @abstractmethod
@@ -173,7 +176,9 @@ class SettingPage(Frame):
         self.work.show_error(None)
         waiting = asyncio.create_task(self._announce(session.spec))
         specs = {"flow": session.spec, "facts": _without_start(session.spec)}
-        follow = (self._follow(session.spec, name, specs[name], draw) for name, draw in self.drawn().items())
+        follow = (
+            self._follow(session.spec, name, specs[name], draws) for name, draws in self.drawn().items()
+        )
         if all(await asyncio.gather(*follow)):
             self.theory.classes(remove="lab-stale")
             await self.finish()
@@ -189,7 +194,7 @@ class SettingPage(Frame):
         if None in (self.session.current("facts"), self.session.current("flow")):
             self.theory.classes(add="lab-stale")
 
-    async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draw: Callable[[], None]) -> bool:
+    async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draws: Draws) -> bool:
         """Compute and draw one result of a setting; return whether it was drawn before the setting changed."""
         session = self.session
         if setting is not session.spec:  # tasks begin later
@@ -204,9 +209,14 @@ class SettingPage(Frame):
             return False
         if result is None or setting is not session.spec:
             return False
-        if result is not before:  # a slider of the start leaves the facts as they are
+        for draw in (
+            draws if result is not before else ()
+        ):  # a slider of the start leaves the facts as they are
+            if setting is not session.spec:
+                return False
             with self.content:
                 draw()
+            await asyncio.sleep(_BREATH)
         return True
 
     def _show_error(self, error: Exception) -> None:

@@ -125,10 +125,15 @@ class TrainingPanel:
 
     def draw(self) -> None:
         """Show the flow that was computed."""
+        self.draw_products()
+        self.draw_others()
+
+    def draw_products(self) -> None:
+        """Show how the flow ended, and the figure that is looked at first."""
         flow = self._session.results.get("flow")
         if flow is None:
             return
-        end, theme, sampled = flow["end"], self._session.theme, self._session.results.get("descent")
+        end = flow["end"]
         products = np.asarray(end["product"])
         product = (
             f"{products[0]:.6g}"
@@ -146,8 +151,14 @@ class TrainingPanel:
                 f"{end['steps']} steps."
             )
         )
-        self._product.show(product_figure(flow, sampled), theme)
-        self._loss.show(loss_figure(flow, sampled), theme)
+        self._product.show(product_figure(flow, self._session.results.get("descent")), self._session.theme)
+
+    def draw_others(self) -> None:
+        """Show the other figures."""
+        flow, theme = self._session.results.get("flow"), self._session.theme
+        if flow is None:
+            return
+        self._loss.show(loss_figure(flow, self._session.results.get("descent")), theme)
         reach = phase_reach(flow)
         square = {
             "range": [-reach, reach],

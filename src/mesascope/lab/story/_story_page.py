@@ -17,7 +17,7 @@ from mesascope.lab._form import form_of, kind_title, setting_fields, setting_of
 from mesascope.lab._jobs import JobFailedError
 from mesascope.lab._session import Lab
 from mesascope.lab._setting import DEFAULT, read_setting
-from mesascope.lab._setting_page import SettingPage
+from mesascope.lab._setting_page import Draws, SettingPage
 from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Slider, Work, later, sentence
 from mesascope.lab._words import conclusions
@@ -233,9 +233,9 @@ class StoryPage(SettingPage):
 
     # What is drawn
 
-    def drawn(self) -> dict[str, Callable[[], None]]:
+    def drawn(self) -> dict[str, Draws]:
         """Facts first: they draw the first step."""
-        return {"facts": self._draw_facts, "flow": self._draw_flow}
+        return {"facts": (self._draw_facts,), "flow": (self._draw_flow,)}
 
     def redraw(self) -> None:
         """Nothing: colours of the story are those of its style sheet."""
