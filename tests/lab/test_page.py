@@ -158,10 +158,10 @@ def test_a_start_is_moved_on_the_plane_with_the_arrow_keys(opened):
     wait_for_text(end_of_flow(opened), "converged")
     wait_until_drawn(opened, "Training")
     opened.locator('[data-figure="phase"]').focus()
+    reach = opened.evaluate("document.querySelector('[data-figure=phase]')._fullLayout.xaxis.range[1]")
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowUp"):
         opened.keyboard.press(key)
     opened.wait_for_function("new URLSearchParams(location.search).get('init.b') > 0.3")
-    reach = opened.evaluate("document.querySelector('[data-figure=phase]')._fullLayout.xaxis.range[1]")
     moved = [float(box(opened, name).input_value()) for name in ("init.a", "init.b")]
     assert moved == pytest.approx([0.5 + 0.04 * reach, 0.2 + 0.2 * reach], rel=5e-3)  # three digits
 

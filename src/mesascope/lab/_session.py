@@ -102,6 +102,7 @@ class Session:
         points: parts of the result that were reported with it, by name.
         watchers: called now and then to show progress.
         theme: colours of its figures.
+        closed: whether the window is gone.
     """
 
     def __init__(self, lab: Lab, query: str) -> None:
@@ -112,7 +113,7 @@ class Session:
         self.points: dict[str, list[Point]] = {}
         self.errors: dict[str, str] = {}
         self.notice = ""
-        self._closed = False
+        self.closed = False
         self._jobs: dict[str, Job] = {}
         self._computed_for: dict[str, FlowSpec] = {}
         try:
@@ -157,7 +158,7 @@ class Session:
         Raises:
             SpecError, JobFailedError: it cannot be computed.
         """
-        if self._closed:
+        if self.closed:
             return None
         self.drop(name)
         spec = self.spec
@@ -187,7 +188,7 @@ class Session:
                 del self._jobs[name]
                 self.progress.pop(name, None)
         self.lab.cache(name, arguments, result)
-        if job.unwanted or self._closed:
+        if job.unwanted or self.closed:
             return None
         self.results[name], self._computed_for[name] = result, spec
         return result
@@ -211,6 +212,6 @@ class Session:
 
     def close(self) -> None:
         """Stop all jobs of a window that was closed."""
-        self._closed = True
+        self.closed = True
         for name in list(self._jobs):
             self.cancel(name)

@@ -184,14 +184,18 @@ class SettingPage(Frame):
             await self.finish()
         await waiting
 
+    def _shows(self, setting: FlowSpec) -> bool:
+        """Whether the window is there and the setting is still its own."""
+        return setting is self.session.spec and not self.session.closed
+
     async def _announce(self, setting: FlowSpec) -> None:
         """Show the address of a setting, and dim what is not computed for it: not before the answer to a slider is drawn."""
         await asyncio.sleep(_PATIENCE)
-        if setting is not self.session.spec:
+        if not self._shows(setting):
             return
         with self.content:
             self._show_address()
-        if None in (self.session.current("facts"), self.session.current("flow")):
+        if any(self.session.current(name) is None for name in ("facts", "flow")):
             self.theory.classes(add="lab-stale")
 
     async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draws: Draws) -> bool:
@@ -209,14 +213,14 @@ class SettingPage(Frame):
             return False
         if result is None or setting is not session.spec:
             return False
-        for draw in (
-            draws if result is not before else ()
-        ):  # a slider of the start leaves the facts as they are
-            if setting is not session.spec:
-                return False
+        if result is before:  # a slider of the start leaves the facts as they are
+            return True
+        for draw in draws:
             with self.content:
                 draw()
             await asyncio.sleep(_BREATH)
+            if not self._shows(setting):
+                return False
         return True
 
     def _show_error(self, error: Exception) -> None:
