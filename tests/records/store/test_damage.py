@@ -90,7 +90,7 @@ def test_no_reader_takes_the_index_for_a_record(filled, made, damage):
     with pytest.raises(RecordError):
         store.folders.run(damaged)
     assert store.reindex() == 2 and store.count(["status=unreadable"]) == 1
-    assert len([problem for problem in store.verify() if damaged in problem]) == 1
+    assert len([problem for problem in store.verify() if str(file) in problem]) == 1
 
 
 @pytest.mark.parametrize(
