@@ -32,6 +32,7 @@ from ._normalizer import normalizer_values as normalizer_values
 from ._positions import LearnedPositions as LearnedPositions
 from ._positions import SinusoidalPositions as SinusoidalPositions
 from ._preconditioned_linear_attention import PreconditionedLinearAttention as PreconditionedLinearAttention
+from ._preconditioned_linear_attention import PreconditionedStep as PreconditionedStep
 from ._prompt_embedding import InterleavedPrompt as InterleavedPrompt
 from ._prompt_embedding import StackedPrompt as StackedPrompt
 from ._prompt_model import PromptModel as PromptModel

@@ -1,7 +1,8 @@
-"""The layer of linear attention that is one step of preconditioned gradient descent, with no other weights."""
+"""Layers of linear attention that are one step of preconditioned gradient descent, with no other weights."""
 
 from __future__ import annotations
 
+import abc
 from typing import Any, Self
 
 import equinox as eqx
@@ -15,7 +16,46 @@ from ._arrays import axes, gaussian_array, positive_number, real_array
 from ._batch_last_layer import BatchLastLayer, in_product_type
 
 
-class PreconditionedLinearAttention(BatchLastLayer):
+class PreconditionedStep(BatchLastLayer):
+    r"""Linear attention on stacked prompts that adds $-x_j^\top A \frac1n \sum_i x_i y_i$ to every label."""
+
+    @abc.abstractmethod
+    def matrix(self) -> Array:
+        """Return $A$, shape (d, d)."""
+
+    @property
+    def width(self) -> int:
+        """Entries of an input token, d + 1."""
+        return int(self.matrix().shape[-1]) + 1
+
+    @property
+    def output_width(self) -> int:
+        """Entries of an output token: the same."""
+        return self.width
+
+    @property
+    def causal(self) -> bool:
+        """False: every token reads all examples."""
+        return False
+
+    def on_batch_last(self, stream: Array) -> Array:
+        """Return the new stream: (n, width, batch) → (n, width, batch)."""
+        stream = in_product_type(stream, self.matrix())
+        return self._changes(stream, stream)
+
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """Return the last token only."""
+        stream = in_product_type(stream, self.matrix())
+        return self._changes(stream, stream[-1:])
+
+    def _changes(self, stream: Array, queries: Array) -> Array:
+        inputs, labels = stream[:-1, :-1], stream[:-1, -1]
+        mean = jnp.einsum("nib,nb->ib", inputs, labels) / max(len(inputs), 1)
+        change = -jnp.einsum("nib,ij,jb->nb", queries[:, :-1], self.matrix(), mean)
+        return jnp.concatenate([jnp.zeros_like(queries[:, :-1]), change[:, None]], 1)
+
+
+class PreconditionedLinearAttention(PreconditionedStep):
     r"""Linear attention on stacked prompts whose only weights are $A$: labels change by $-x_j^\top A \frac1n \sum_i x_i y_i$.
 
     Tokens are $(x_j, y_j)$, the sum runs over the $n$ examples, all tokens but the last, and inputs do not change. It is
@@ -52,33 +92,6 @@ class PreconditionedLinearAttention(BatchLastLayer):
         dim = integer_at_least("width", width, 2) - 1
         return cls(gaussian_array(key, (dim, dim), positive_number("scale", scale)))
 
-    @property
-    def width(self) -> int:
-        """Entries of an input token, d + 1."""
-        return int(self.preconditioner.shape[-1]) + 1
-
-    @property
-    def output_width(self) -> int:
-        """Entries of an output token: the same."""
-        return self.width
-
-    @property
-    def causal(self) -> bool:
-        """False: every token reads all examples."""
-        return False
-
-    def on_batch_last(self, stream: Array) -> Array:
-        """Return the new stream: (n, width, batch) → (n, width, batch)."""
-        stream = in_product_type(stream, self.preconditioner)
-        return self._changes(stream, stream)
-
-    def last_on_batch_last(self, stream: Array) -> Array:
-        """Return the last token only."""
-        stream = in_product_type(stream, self.preconditioner)
-        return self._changes(stream, stream[-1:])
-
-    def _changes(self, stream: Array, queries: Array) -> Array:
-        inputs, labels = stream[:-1, :-1], stream[:-1, -1]
-        mean = jnp.einsum("nib,nb->ib", inputs, labels) / max(len(inputs), 1)
-        change = -jnp.einsum("nib,ij,jb->nb", queries[:, :-1], self.preconditioner, mean)
-        return jnp.concatenate([jnp.zeros_like(queries[:, :-1]), change[:, None]], 1)
+    def matrix(self) -> Array:
+        """Return the preconditioner."""
+        return self.preconditioner

@@ -12,11 +12,10 @@ from mesascope.core import square_matrix
 from mesascope.specs import Positive
 
 from ._arrays import axes, gaussian_array, positive_number, real_array
-from ._batch_last_layer import BatchLastLayer
-from ._preconditioned_linear_attention import PreconditionedLinearAttention
+from ._preconditioned_linear_attention import PreconditionedStep
 
 
-class StepSizeAttention(BatchLastLayer):
+class StepSizeAttention(PreconditionedStep):
     r"""`PreconditionedLinearAttention` with $A = a B$: the step size $a$ is its only weight, $B$ never changes.
 
     Attributes:
@@ -47,30 +46,6 @@ class StepSizeAttention(BatchLastLayer):
         """
         return cls(gaussian_array(key, (), positive_number("scale", scale)), metric)
 
-    @property
-    def preconditioner(self) -> Array:
-        """The matrix $A = a B$, shape (d, d)."""
-        return self.step_size * np.array(self.metric, self.step_size.dtype)
-
-    @property
-    def width(self) -> int:
-        """Entries of an input token, d + 1."""
-        return len(self.metric) + 1
-
-    @property
-    def output_width(self) -> int:
-        """Entries of an output token: the same."""
-        return self.width
-
-    @property
-    def causal(self) -> bool:
-        """False: every token reads all examples."""
-        return False
-
-    def on_batch_last(self, stream: Array) -> Array:
-        """Return the new stream: (n, width, batch) → (n, width, batch)."""
-        return PreconditionedLinearAttention(self.preconditioner).on_batch_last(stream)
-
-    def last_on_batch_last(self, stream: Array) -> Array:
-        """Return the last token only."""
-        return PreconditionedLinearAttention(self.preconditioner).last_on_batch_last(stream)
+    def matrix(self) -> Array:
+        """Return $A = a B$, shape (d, d)."""
+        return self.step_size[..., None, None] * np.array(self.metric, self.step_size.dtype)

@@ -21,10 +21,9 @@ from mesascope.models import (
     LastEntry,
     LinearAttentionStack,
     Looped,
-    PreconditionedLinearAttention,
+    PreconditionedStep,
     PromptModel,
     StackedPrompt,
-    StepSizeAttention,
 )
 from mesascope.processes import FewShot
 
@@ -32,7 +31,7 @@ from ._regression_tasks import Tasks
 from ._step_sizes import check_step_sizes, steps_loss
 from ._wishart_words import MAX_DEPTH, Plan, Polynomial, plan
 
-Steps: TypeAlias = tuple[Sequence[PreconditionedLinearAttention | StepSizeAttention], tuple[int, ...]]
+Steps: TypeAlias = tuple[Sequence[PreconditionedStep], tuple[int, ...]]
 
 
 def preconditioned_steps(model: Any) -> Steps | None:
@@ -48,9 +47,7 @@ def preconditioned_steps(model: Any) -> Steps | None:
         and model.readout.sign == -1
     ):
         return None
-    layers = [
-        one for one in network.layers if isinstance(one, PreconditionedLinearAttention | StepSizeAttention)
-    ]
+    layers = [one for one in network.layers if isinstance(one, PreconditionedStep)]
     if len(layers) != len(network.layers):
         return None
     return layers, tuple(range(len(layers))) * loops
@@ -90,7 +87,7 @@ def depth_loss(steps: Steps, tasks: Tasks, task: FewShot) -> Estimate:
     shares = np.array([weight for count, weight in weights.items() if count])
     powers = lengths ** -np.arange(2 * len(order) + 1.0)[:, None] @ shares
     return _loss(
-        jnp.stack([layer.preconditioner for layer in layers]),
+        jnp.stack([layer.matrix() for layer in layers]),
         tasks,
         powers,
         np.asarray(sum(weights.values())),

@@ -33,7 +33,7 @@ from mesascope.processes import FewShot, Jacobi, LineRule, golub_welsch, jacobi_
 from ._regression_tasks import Tasks
 
 _ROUNDING = 1e-13  # of |B| |Σ|: some hundred roundings, those of an inverse
-_MAX_STEPS = 48  # whose moments and rule take 3 s for one number of examples where d is 100, and grow by the fourth power
+_MAX_STEPS = 48  # whose moments and rule take some 4 s for one number of examples where d is 100, and grow by the fourth power
 _UNSUPPORTED = (
     "model: ExactMoments supports more than three preconditioned steps, layers times loops, for step_size_transformer with "
     "a multiple of Σ⁻¹ as its metric, Σ the covariance of the inputs; use MonteCarlo ('monte-carlo' in a SPEC)"
