@@ -167,6 +167,6 @@ def test_refused_processes(process, told):
 
 def test_refused_models():
     with pytest.raises(
-        TypeError, match=r"one layer of real linear attention.*ExactMoments computes up to three"
+        TypeError, match=r"one layer of real linear attention.*ExactMoments computes steps of"
     ):
         PromptLayer.of(prompt_linear_transformer(2, 2, key=jax.random.key(0)), 2)
