@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mesascope.records import Figure, Line, Panel, RecordError, RunDirectory, atomic_path, prepare_output
-from mesascope.records._files import remove_leftovers, write_text
+from mesascope.records._files import remove_leftovers, remove_leftovers_of, write_text
 
 
 def files_below(folder):
@@ -152,6 +152,11 @@ def test_leftovers_of_dead_writers_go_and_those_of_live_ones_stay(tmp_path):
         for path in (dead, foreign, ancient, unrelated):
             path.write_text("half")
         os.utime(ancient, (0, time.time() - 2 * 24 * 3600))
+        remove_leftovers_of(tmp_path / "other")
+        assert dead.exists()
+        remove_leftovers_of(tmp_path / "live")
+        assert alive.exists() and foreign.exists() and ancient.exists() and not dead.exists()
+        dead.write_text("half")
         remove_leftovers(tmp_path)
         assert alive.exists() and foreign.exists() and unrelated.exists()
         assert not dead.exists() and not ancient.exists()

@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.core import Clock, Progress, forget_programs, require_x64
 from mesascope.probes import Predictor
-from mesascope.records import folder_lock, provenance
+from mesascope.records import folder_lock, provenance, remove_leftovers_of
 from mesascope.specs import error_path, show
 
 from ._cases import predictor
@@ -110,6 +110,7 @@ class Benchmark:
         out = Path(out)
         # a part of the name: with all of a long one there would be no room for the rest
         with folder_lock(out.parent, out.name[:50]):
+            remove_leftovers_of(out)
             return self._answer(method, called, out, progress)
 
     def _answer(

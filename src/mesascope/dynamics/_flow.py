@@ -117,7 +117,8 @@ def gradient_flow(
     The flow is in a steady state when ‖∂L/∂W‖ ≤ 2 · tolerance · N_W for every weight matrix W (norms are largest entries).
     N_W is the change of ∂L/∂W, to first order, under random changes of all matrices by up to their own norms, the largest of
     eight: a test in units of the landscape, for data of every scale and matrices of any sizes. It is first made where
-    ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for all W, λ being the largest curvature at the start. A saddle is a steady state too, for a
+    ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for all W, λ being the largest curvature at the start. Entries of one matrix are judged
+    together: those ten orders of magnitude below the largest may still move. A saddle is a steady state too, for a
     flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
     when a whole segment of steps towards a steady state does not bring it down, rtol and atol are tightened a hundredfold; when
     that does not help either, up to 512 weights go on with `Rodas4` and local errors of 1e-8, if no solver was given.

@@ -47,6 +47,7 @@ from ._files import prepare_output as prepare_output
 from ._files import read_bytes as read_bytes
 from ._files import read_json_text as read_json_text
 from ._files import remove_leftovers as remove_leftovers
+from ._files import remove_leftovers_of as remove_leftovers_of
 from ._files import share as share
 from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError

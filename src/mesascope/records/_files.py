@@ -1,6 +1,7 @@
 """Files that are whole or absent: every write goes to a temporary file that is then renamed to the target."""
 
 import errno
+import glob
 import os
 import platform
 import re
@@ -9,7 +10,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -142,8 +143,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
     """
     target = Path(target)
     _refuse_other_than_file(target)
-    # a part of the name: with all of a long one there would be no room for the rest
-    name = f".{target.name[:40]}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    name = f"{_beginning(target)}{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     temporary = target.with_name(name)
     try:
         make_folder(target.parent)
@@ -163,6 +163,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _beginning(target: Path) -> str:
+    """How the names of temporary files of `target` begin: with all of a long name there would be no room for the rest."""
+    return f".{target.name[:40]}."
 
 
 def _refuse_other_than_file(target: Path) -> None:
@@ -188,7 +193,16 @@ def write_text(target: Path, text: str) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the temporary files below `folder` whose writers were killed; files of live writers stay."""
-    for path in folder.rglob(".*.tmp"):
+    _remove_abandoned(folder.rglob(".*.tmp"))
+
+
+def remove_leftovers_of(target: Path) -> None:
+    """Remove the temporary files of `target` whose writers were killed."""
+    _remove_abandoned(target.parent.glob(f"{glob.escape(_beginning(target))}*.tmp"))
+
+
+def _remove_abandoned(paths: Iterable[Path]) -> None:
+    for path in paths:
         match = _TEMPORARY.match(path.name)
         with suppress(OSError):  # its writer or another sweeper may be faster
             if match and (
