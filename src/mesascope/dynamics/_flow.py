@@ -77,7 +77,7 @@ class Flow(Printed, eqx.Module, Generic[Model]):
     @property
     def loss(self) -> np.ndarray:
         """The objective at every saved point, shape (n,), computed when asked for."""
-        return np.asarray(losses(self.objective, self.trajectory))
+        return losses(self.objective, self.trajectory)
 
     @property
     def products(self) -> np.ndarray:

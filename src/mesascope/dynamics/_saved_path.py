@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mesascope.models import LinearAttention
+from mesascope.objectives import padded
 from mesascope.processes import Task
 from mesascope.records import Figure, path_figure
 
@@ -40,7 +41,8 @@ def products_along(path: SavedPath) -> np.ndarray:
         raise AttributeError(
             f"products: only LinearAttention has a_j b_j, not {type(path.model).__name__}; look at trajectory"
         )
-    return np.asarray(path.trajectory.products())
+    rows, count = padded(path.trajectory)
+    return np.asarray(rows.products())[:count]
 
 
 def draw_path(path: SavedPath, label: str, x: np.ndarray) -> Figure:

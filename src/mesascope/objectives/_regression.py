@@ -15,6 +15,7 @@ nodes of `_regression_tasks` integrate exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -73,19 +74,19 @@ class RegressionObjective(Objective):
         pairs = self.task.weights or ((self.task.examples, 1),)
         lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
         inverse = normalizer_inverses(layer.normalizer, lengths + 1)
-        with_query = layer.context != "examples"  # the query attends to itself
-        coefficients = np.array(
-            [
-                weights @ (lengths * inverse) ** 2,
-                weights @ (lengths * inverse**2),
-                -2 * weights @ (lengths * inverse),
-                weights.sum(),
-                2 * with_query * weights @ (lengths * inverse**2),
-                with_query * weights @ inverse**2,
-                -2 * with_query * weights @ inverse,
+        coefficients = [
+            weights.sum(),
+            weights @ (lengths * inverse) ** 2,
+            weights @ (lengths * inverse**2),
+            -2 * weights @ (lengths * inverse),
+        ]
+        if _reads_query(layer):
+            coefficients += [
+                2 * weights @ (lengths * inverse**2),
+                weights @ inverse**2,
+                -2 * weights @ inverse,
             ]
-        )
-        return _loss(coefficients, layer, sign, self.tasks)
+        return _loss(np.array(coefficients), layer, sign, self.tasks)
 
     def check(self, model: eqx.Module) -> None:
         """Refuse more than three steps whose metric is no multiple of Σ⁻¹."""
@@ -167,22 +168,34 @@ def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
 @eqx.filter_jit  # one program: many small ones take longer to compile
 def _loss(coefficients: np.ndarray, layer: Any, sign: float, tasks: Tasks) -> Estimate:
     """Return half the sum of the factors of `_moments` times these coefficients."""
-    value = jnp.dot(coefficients, _moments(*_merge(layer, sign), tasks)) / 2
+    m, u = _merge(layer, sign)
+    factors = _with_query if _reads_query(layer) else _of_examples
+    value = jnp.dot(coefficients, _moments(lambda *task: jnp.stack(factors(m, u, *task)), tasks)) / 2
     return Estimate(value, jnp.zeros_like(value))
 
 
-def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
-    """Return the factors of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
-    given = jax.vmap(
-        lambda noise, sigma, law, query: _given_task(m, u, sigma, law, query, noise), (0, None, None, None)
-    )
-    each = jax.vmap(given, (None, 0, 0, 0))(tasks.noises, tasks.covariances, tasks.moments, tasks.query)
-    found = jnp.einsum("nm,nmk->k", tasks.weights, each)
-    return jnp.insert(found, 3, tasks.power)
+def _reads_query(layer: Any) -> bool:
+    """Whether the query attends to itself."""
+    return bool(layer.context != "examples")
 
 
-def _given_task(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> Array:
-    """Return the factors but that of 1, given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
+def _moments(factors: Callable[..., Array], tasks: Tasks) -> Array:
+    """Return the factor of 1, and the others averaged over the tasks."""
+    given = jax.vmap(factors, (None, None, None, 0))
+    each = jax.vmap(given, (0, 0, 0, None))(tasks.covariances, tasks.moments, tasks.query, tasks.noises)
+    return jnp.concatenate([tasks.power[None], jnp.einsum("nm,nmk->k", tasks.weights, each)])
+
+
+def _with_query(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> list[Array]:
+    """Return the factors of `_of_examples`, and of 2t/ρ², 1/ρ² and −2/ρ, which s brings, given Σ and σ²."""
+    bias, own = _self_term(m[:, :-1], u[:, :-1], sigma)
+    through = _mean(_crossed(m, u, sigma, noise)) @ law
+    terms = [bias @ through[:, 0], own, bias @ query[0, 1:-1]]  # the last is 0 where the mean of w is
+    return _of_examples(m, u, sigma, law, query, noise) + terms
+
+
+def _of_examples(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> list[Array]:
+    """Return the factors of t²/ρ², t/ρ² and −2t/ρ, given Σ and σ².
 
     With M_h = (B_h; r_hᵀ), u_h = (a_h, c_h) and S = (I; wᵀ) Σ (I, w) + σ² e eᵀ, e the last unit vector,
 
@@ -191,13 +204,7 @@ def _given_task(m: Array, u: Array, sigma: Array, law: Array, query: Array, nois
         tr(S M_h Σ M_kᵀ) = tr(Σ (B_h + w r_hᵀ) Σ (B_k + w r_kᵀ)ᵀ) + σ² r_hᵀ Σ r_k.
     """
     (b, r), (a, c) = (m[:, :-1], m[:, -1]), (u[:, :-1], u[:, -1])
-    mapped, read = jnp.einsum("hji,jk->hik", b, sigma), a @ sigma  # B_hᵀ Σ, Σ a_h
-    last = jnp.einsum("k,hi->hki", c, r)  # c_k r_h
-    crossed = _affine(
-        jnp.einsum("hij,kj->hki", mapped, a) + noise * last,
-        jnp.einsum("k,hij->hkij", c, mapped) + jnp.einsum("hi,kj->hkij", r, read),
-        last,
-    )
+    crossed, read = _crossed(m, u, sigma, noise), a @ sigma  # M_hᵀ S u_k, Σ a_h
     moved = jnp.einsum("hij,kj->hki", sigma @ b @ sigma, r)  # Σ B_h Σ r_k
     paired = r @ sigma @ r.T
     inner = _affine(
@@ -207,21 +214,27 @@ def _given_task(m: Array, u: Array, sigma: Array, law: Array, query: Array, nois
     )
     along = jnp.einsum("h,kj->hkj", c, read)
     power = _affine(read @ a.T + noise * jnp.outer(c, c), along + jnp.swapaxes(along, 0, 1), jnp.outer(c, c))
-    mean = jnp.einsum("hhiv->iv", crossed)
-    through = mean @ law
+    mean = _mean(crossed)
     swapped = jnp.sum((crossed @ law) * jnp.swapaxes(sigma @ crossed, 0, 1))
     spread = swapped + jnp.sum((inner @ law) * power)
-    bias, own = _self_term(b, a, sigma)
-    return jnp.stack(
-        [
-            jnp.sum(through * (sigma @ mean)),
-            spread,
-            jnp.sum((mean @ query)[:, 1:-1] * sigma),
-            bias @ through[:, 0],
-            own,
-            bias @ query[0, 1:-1],  # 0 where the mean of w is
-        ]
+    return [jnp.sum((mean @ law) * (sigma @ mean)), spread, jnp.sum((mean @ query)[:, 1:-1] * sigma)]
+
+
+def _crossed(m: Array, u: Array, sigma: Array, noise: Array) -> Array:
+    """Return M_hᵀ S u_k as coefficients of v, shape (heads, heads, d, d + 2)."""
+    (b, r), (a, c) = (m[:, :-1], m[:, -1]), (u[:, :-1], u[:, -1])
+    mapped, read = jnp.einsum("hji,jk->hik", b, sigma), a @ sigma  # B_hᵀ Σ, Σ a_h
+    last = jnp.einsum("k,hi->hki", c, r)  # c_k r_h
+    return _affine(
+        jnp.einsum("hij,kj->hki", mapped, a) + noise * last,
+        jnp.einsum("k,hij->hkij", c, mapped) + jnp.einsum("hi,kj->hkij", r, read),
+        last,
     )
+
+
+def _mean(crossed: Array) -> Array:
+    """Return Σ_h M_hᵀ S u_h, which is E z/t, as coefficients of v, shape (d, d + 2)."""
+    return jnp.einsum("hhiv->iv", crossed)
 
 
 def _affine(constant: Array, linear: Array, square: Array) -> Array:

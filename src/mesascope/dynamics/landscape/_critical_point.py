@@ -120,7 +120,7 @@ def critical_point(
     residuals = np.asarray(found.residuals[0])[: steps + 1]
     return CriticalPoint(
         landscape.rebuild(vector),
-        float(landscape_loss(landscape, jnp.asarray(vector))),
+        float(found.loss[0]),
         float(found.gradient_norm[0]),
         residuals,
         float(np.linalg.norm(vector - start)),
@@ -132,12 +132,6 @@ def loss_unit(landscape: Landscape) -> jax.Array:
     """The loss of the prediction 0, or 1 where that is 0."""
     unit = jnp.abs(zero_loss(landscape))
     return jnp.where(unit > 0, unit, 1.0)
-
-
-@eqx.filter_jit
-def landscape_loss(landscape: Landscape, vector: jax.Array) -> jax.Array:
-    """L at one point."""
-    return landscape.loss(vector)
 
 
 def _result(residuals: np.ndarray, stuck: float, tolerance: float, exhausted: bool) -> Polishing:

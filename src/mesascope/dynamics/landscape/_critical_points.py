@@ -246,8 +246,9 @@ def _follow(landscape: Landscape, guesses: Array, indices: Array, radius: Array)
         guess, index = start
 
         def step(_: Array, vector: Array) -> Array:
-            curvatures, basis = jnp.linalg.eigh(landscape.hessian(vector))
-            slopes, size = basis.T @ landscape.gradient(vector), jnp.abs(curvatures)
+            _, gradient, hessian = landscape.expansion(vector)
+            curvatures, basis = jnp.linalg.eigh(hessian)
+            slopes, size = basis.T @ gradient, jnp.abs(curvatures)
             steep = size > NULL * jnp.max(size)
             sign = jnp.where(jnp.arange(len(size)) < index, 1.0, -1.0)
             along = jnp.where(steep, sign * slopes / jnp.where(steep, size, 1.0), 0.0)

@@ -24,7 +24,7 @@ from jax import Array
 
 from mesascope.core import quick_jit
 
-from ._landscape import Landscape, loss_gradient_hessian
+from ._landscape import Landscape, expand
 
 FLAT = 1e-6
 """Curvatures below this fraction of the largest one, or of that of the landscape, are 0: a saddle is known to about 1e-9."""
@@ -69,7 +69,7 @@ def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: flo
         unit: a loss, such as that of the prediction 0.
         size: the natural size of weights.
     """
-    hessian = np.asarray(loss_gradient_hessian(landscape, jnp.asarray(vector))[2])
+    hessian = np.asarray(expand(landscape, vector).hessian)
     curvatures, basis = np.linalg.eigh(hessian)
     flat = FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
     index = int(np.sum(curvatures < -flat))
@@ -134,7 +134,7 @@ def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float,
 
 def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
     """The t with Σ_i r_i z_i² e^{2 r_i t}/2 = fall; 0 if it is larger from the start."""
-    hessian = np.asarray(loss_gradient_hessian(escape.landscape, escape.point)[2])
+    hessian = np.asarray(expand(escape.landscape, escape.point).hessian)
     # in units of the fastest rate and of the displacement: squares of small numbers are none
     fastest, length = float(escape.rates[0]), float(np.abs(z).max())
     rates = escape.rates / fastest

@@ -138,7 +138,7 @@ class InvariantManifold:
         landscape = landscape_of("check_invariant", model, process, task, engine, None)
         size = natural_size(landscape) * np.sqrt(self.dim)
         points = size * np.random.default_rng(0).normal(size=(_POINTS, self.basis.shape[1])) @ self.basis.T
-        slopes = np.asarray(gradients(landscape, jnp.asarray(points)))
+        slopes = gradients(landscape, points)
         off = np.abs(slopes - slopes @ self.basis @ self.basis.T) / np.abs(slopes).max(1, keepdims=True)
         if off.max() > _ROUNDING:
             entry = _entry(int(off.max(0).argmax()), self.dim)

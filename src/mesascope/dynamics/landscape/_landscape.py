@@ -6,7 +6,7 @@ Everything is in the real coordinates of `real_vector`; masked coordinates keep 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,14 +15,21 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import require_x64
-from mesascope.objectives import Engine, Objective, objective_of
+from mesascope.objectives import Engine, Objective, map_rows, objective_of, padded
 from mesascope.processes import FewShot, NextToken
 
 from .._integrate import masked_gradient
 from .._parameters import Mask, mask_vector, real_vector
 
 _DOUBLINGS = np.arange(-60.0, 61.0)
-_BATCH = 16
+
+
+class Expansion(NamedTuple):
+    """The loss around a point: L, ∇L of shape (n,), ∇²L of shape (n, n)."""
+
+    loss: Array
+    gradient: Array
+    hessian: Array
 
 
 class Landscape(eqx.Module):
@@ -56,10 +63,16 @@ class Landscape(eqx.Module):
         """∇L at θ, 0 where masked."""
         return masked_gradient(self.objective, self.rebuild, self.allowed)(vector)
 
-    def hessian(self, vector: Array) -> Array:
-        """∇²L at θ, 0 in masked rows and columns."""
-        full = jax.jacfwd(self.gradient)(vector) * self.allowed
-        return (full + full.T) / 2
+    def expansion(self, vector: Array) -> Expansion:
+        """L, ∇L and ∇²L at θ, 0 where masked: the two that are of lower order come with the Hessian."""
+
+        def slope(v: Array) -> tuple[Array, tuple[Array, Array]]:
+            value, gradient = jax.value_and_grad(self.loss)(v)
+            return gradient * self.allowed, (value, gradient * self.allowed)
+
+        hessian, (value, gradient) = jax.jacfwd(slope, has_aux=True)(vector)
+        hessian = hessian * self.allowed
+        return Expansion(value, gradient, (hessian + hessian.T) / 2)
 
     def placed(self, vectors: Array) -> Array:
         """The vectors, with the model's own values where masked."""
@@ -84,16 +97,22 @@ def landscape_of(
     return Landscape(objective_of(model, process, task, engine), model, mask_vector(model, mask))
 
 
-@eqx.filter_jit
-def gradients(landscape: Landscape, vectors: Array) -> Array:
+def gradients(landscape: Landscape, vectors: np.ndarray) -> np.ndarray:
     """∇L at many points, (k, n) → (k, n)."""
-    return jax.lax.map(landscape.gradient, vectors, batch_size=_BATCH)
+    rows, count = padded(np.asarray(vectors))
+    return np.asarray(_gradients(landscape, rows))[:count]
 
 
 @eqx.filter_jit
-def loss_gradient_hessian(landscape: Landscape, vector: Array) -> tuple[Array, Array, Array]:
+def _gradients(landscape: Landscape, vectors: Any) -> Array:
+    found: Array = map_rows(landscape.gradient, vectors)
+    return found
+
+
+@eqx.filter_jit
+def expand(landscape: Landscape, vector: Any) -> Expansion:
     """L, ∇L and ∇²L at one point."""
-    return landscape.loss(vector), landscape.gradient(vector), landscape.hessian(vector)
+    return landscape.expansion(vector)
 
 
 @eqx.filter_jit

@@ -33,6 +33,7 @@ class Polished(NamedTuple):
 
     Attributes:
         vector: the point, shape (n,).
+        loss: L.
         gradient_norm: ‖∇L‖₂.
         residuals: see `residual`; of the guess and after every step, NaN after the last one, shape (max_steps + 1,).
         steps: number of steps taken.
@@ -40,6 +41,7 @@ class Polished(NamedTuple):
     """
 
     vector: Array
+    loss: Array
     gradient_norm: Array
     residuals: Array
     steps: Array
@@ -69,8 +71,11 @@ def residual(slopes: Array, curvatures: Array, unit: Array) -> Array:
 
 
 class _State(NamedTuple):
+    """A point, and loss and gradient norm where the step to it began: the last step of all stays where it is."""
+
     vector: Array
-    slope: Array
+    loss: Array
+    norm: Array
     residuals: Array
     steps: Array
     stuck: Array
@@ -81,34 +86,37 @@ def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> P
     dampings = jnp.asarray(_DAMPINGS)
 
     def step(state: _State) -> _State:
-        curvatures, basis = jnp.linalg.eigh(landscape.hessian(state.vector))
-        slopes, norm = basis.T @ state.slope, jnp.linalg.norm(state.slope)
+        loss, gradient, hessian = landscape.expansion(state.vector)
+        curvatures, basis = jnp.linalg.eigh(hessian)
+        slopes, norm = basis.T @ gradient, jnp.linalg.norm(gradient)
         largest = jnp.maximum(jnp.max(jnp.abs(curvatures)), _TINY)
         relative = curvatures / largest
         damped = jnp.maximum(relative**2 + dampings[:, None] ** 2, NULL**2)
         gains = jnp.where(jnp.abs(relative) > NULL, relative / damped, 0.0)
         trials = state.vector - (gains * slopes / largest) @ basis.T
-        ahead = jax.lax.map(landscape.gradient, trials)
-        norms = jnp.linalg.norm(ahead, axis=1)
+        norms = jnp.linalg.norm(jax.lax.map(landscape.gradient, trials), axis=1)
         best = jnp.argmin(jnp.where(jnp.isfinite(norms), norms, jnp.inf))
         left = residual(slopes, curvatures, unit)
         better = (norms[best] < (1 - _LEAST_DECREASE) * norm) & (state.steps < max_steps) & (left > _ROUNDING)
         return _State(
             jnp.where(better, trials[best], state.vector),
-            jnp.where(better, ahead[best], state.slope),
+            loss,
+            norm,
             state.residuals.at[state.steps].set(left),
             state.steps + better,
             jnp.linalg.norm(relative * slopes) / jnp.maximum(norm, _TINY),
             better,
         )
 
+    nothing = jnp.zeros(())
     start = _State(
         guess,
-        landscape.gradient(guess),
+        nothing,
+        nothing,
         jnp.full(max_steps + 1, jnp.nan),
         jnp.asarray(0),
         jnp.asarray(1.0),
         jnp.asarray(True),
     )
     end = jax.lax.while_loop(lambda state: state.going, step, start)
-    return Polished(end.vector, jnp.linalg.norm(end.slope), end.residuals, end.steps, end.stuck)
+    return Polished(end.vector, end.loss, end.norm, end.residuals, end.steps, end.stuck)

@@ -14,7 +14,7 @@ from mesascope.records import Figure, Line, Panel, Points, Printed, Rule
 
 from .._flow import Flow
 from .._parameters import Mask, mask_vector
-from ._critical_point import landscape_loss, loss_unit
+from ._critical_point import loss_unit
 from ._escape import Escape, escape_from, time_to_fall
 from ._landscape import Landscape, gradients, natural_size, real_vectors
 from ._newton import newton
@@ -190,7 +190,7 @@ class _Visited(NamedTuple):
 
 def _visited(landscape: Landscape, path: _Path, unit: float, size: float, rests: bool) -> list[_Visited]:
     """The critical points near minima of ‖∇L‖ along the path, each once, by time."""
-    norms = np.linalg.norm(np.asarray(gradients(landscape, jnp.asarray(path.points))), axis=1)
+    norms = np.linalg.norm(gradients(landscape, path.points), axis=1)
     before = np.r_[np.inf, norms[:-1]]
     after = np.r_[norms[1:], np.inf if rests else -np.inf]
     fall = path.losses[0] - path.losses[-1]
@@ -221,7 +221,7 @@ def _nearest(
     for cut in _CUTS:
         guess = np.where(np.abs(point) < cut * size, 0.0, point)
         end = jax.device_get(newton(landscape, jnp.asarray(guess)[None], jnp.asarray(unit), _POLISHED))
-        its = float(landscape_loss(landscape, jnp.asarray(end.vector[0])))
+        its = float(end.loss[0])
         near = end.residuals[0, end.steps[0]] <= _CRITICAL and abs(its - loss) < _NEAR * fall
         if near and (found is None or abs(its - loss) < abs(found[1] - loss) - _SAME * fall):
             found = end.vector[0], its

@@ -16,7 +16,7 @@ from mesascope.records import Printed
 from .._flow import Flow
 from .._parameters import Mask, mask_vector
 from ._critical_point import loss_unit
-from ._landscape import Landscape, gradients, landscape_of, loss_gradient_hessian, real_vectors
+from ._landscape import Landscape, expand, gradients, landscape_of, real_vectors
 from ._newton import FLAT, residual
 from ._symmetry import Symmetries, find_symmetries
 
@@ -105,7 +105,7 @@ def stability_at(landscape: Landscape, vector: np.ndarray, known: Symmetries) ->
     Raises:
         ValueError: where the gradient does not vanish.
     """
-    loss, slope, hessian = (np.asarray(x) for x in loss_gradient_hessian(landscape, jnp.asarray(vector)))
+    loss, slope, hessian = (np.asarray(x) for x in expand(landscape, vector))
     free = np.asarray(landscape.allowed) == 1
     curvatures, basis = np.linalg.eigh(hessian[np.ix_(free, free)])
     left = float(residual(jnp.asarray(basis.T @ slope[free]), jnp.asarray(curvatures), loss_unit(landscape)))
@@ -158,8 +158,7 @@ def observed_rate(flow: Flow[Any], mask: Mask | None = None) -> float:
             "flow: not in a steady state, so that it has no final rate; let it run until='steady-state'"
         )
     landscape = Landscape(flow.objective, flow.model, mask_vector(flow.model, mask))
-    slopes = gradients(landscape, jnp.asarray(real_vectors(flow.trajectory)))
-    norms = np.linalg.norm(np.asarray(slopes), axis=1)
+    norms = np.linalg.norm(gradients(landscape, real_vectors(flow.trajectory)), axis=1)
     before = np.flatnonzero(norms > _LAST * norms[-1])
     last = slice(before[-1] + 1 if len(before) else 0, None)
     times = flow.times[last]

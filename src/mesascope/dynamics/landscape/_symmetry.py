@@ -85,7 +85,7 @@ def find_symmetries(landscape: Landscape, seed: int = 0) -> Symmetries:
     rng = np.random.default_rng(seed)
     sizes = natural_size(landscape) * np.exp(rng.uniform(-1, 1, size=(count, 1)))
     points = np.asarray(landscape.placed(jnp.asarray(sizes * rng.normal(size=(count, n)))))
-    slopes = np.asarray(gradients(landscape, jnp.asarray(points)))
+    slopes = gradients(landscape, points)
     shifts, gap = _null_space(slopes[:, free])
     whole = np.zeros((len(shifts), n))
     whole[:, free] = shifts

@@ -90,6 +90,8 @@ def _of_flow(spec: FlowSpec, result: FlowResult, path: "Flow[Any] | Descent[Any]
 def _model_flow(spec: ModelFlowSpec, folder: Path) -> Computed:
     import numpy as np
 
+    from mesascope.objectives import losses
+
     problem = spec.build()
     result, path = spec.follow(problem, saves=_SAVES)
     outcome = result.model_dump()
@@ -99,7 +101,7 @@ def _model_flow(spec: ModelFlowSpec, folder: Path) -> Computed:
     if sum(one.size for one in weights.values()) > _MAX_ENTRIES * points:
         del outcome["weights"]
     if (objective := problem.test_objective) is not None:
-        data["test_loss"] = (along, _losses(objective, path.trajectory, points))
+        data["test_loss"] = (along, losses(objective, path.trajectory))
     for name, values in weights.items():
         axes = (f"{name}_{i}" for i in range(values.ndim - 1))
         data[name] = ((along, *axes), np.asarray(values))
@@ -112,24 +114,8 @@ def _path(path: "Flow[Any] | Descent[Any]") -> tuple[str, dict[str, tuple[Any, A
 
     from mesascope.dynamics import Descent
 
-    if isinstance(path, Descent):
-        along, places, losses = "step", path.steps, path.loss
-    else:
-        along, places = "time", path.times
-        losses = _losses(path.objective, path.trajectory, len(places))
-    return along, {along: (along, np.asarray(places)), "loss": (along, np.asarray(losses))}
-
-
-def _losses(objective: Any, trajectory: Any, count: int) -> Any:
-    """The losses at the points of a path, padded to one length: a program is compiled for every length."""
-    import jax
-    import numpy as np
-
-    from mesascope.objectives import losses
-
-    places = np.minimum(np.arange(_SAVES + 1), count - 1)
-    points = jax.tree.map(lambda weight: np.asarray(weight)[places], trajectory)
-    return np.asarray(losses(objective, points))[:count]
+    along, places = ("step", path.steps) if isinstance(path, Descent) else ("time", path.times)
+    return along, {along: (along, np.asarray(places)), "loss": (along, np.asarray(path.loss))}
 
 
 def _train(spec: TrainSpec, folder: Path) -> Computed:
