@@ -50,7 +50,8 @@ def example(family, name):
 def test_kinds_and_their_fields_are_described(family, name):
     kind = known_kinds(family)[name]
     assert summary(kind) != summary(kind.__base__)
-    assert [field.name for field in field_help(kind) if not field.text] == []
+    undescribed = [field.name for field in field_help(kind) if not field.text]
+    assert not undescribed, f"{name}: the section Args of the docstring lacks {', '.join(undescribed)}"
     assert name == name.lower() and " " not in name and "_" not in name
 
 

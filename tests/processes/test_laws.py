@@ -12,6 +12,7 @@ from mesascope.processes import (
     Constant,
     Empirical,
     Gaussian,
+    IdenticalLaw,
     Mixture,
     MomentError,
     Rademacher,
@@ -19,6 +20,7 @@ from mesascope.processes import (
     StudentT,
     Uniform,
 )
+from mesascope.specs import Scale, component
 
 
 @pytest.mark.parametrize(
@@ -243,3 +245,20 @@ def test_repeated_rows_become_one_term():
     law = Empirical([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0], [0.0, -0.0]], joint=True)
     assert sorted(p for p, _ in law.product_terms(2)) == [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
     assert law.zero_probability(2) == Fraction(3, 8)
+
+
+def test_a_moment_beyond_the_range_of_floats_is_told():
+    @component
+    class Powers(IdenticalLaw):
+        """Powers of a float, which Python raises an error for where they overflow."""
+
+        scale: Scale = 1
+
+        def line_moment(self, order):
+            return float(self.scale) ** order if order % 2 == 0 else 0
+
+        def sample(self, key, dim, shape=()):
+            """Not drawn."""
+
+    with pytest.raises(ValueError, match=r"E x\^8 of Powers.* must be finite .*got inf"):
+        Powers(scale=1e50).moment(8)

@@ -50,6 +50,10 @@ def test_labels_are_read_aloud_without_markup():
         (r"$A \tanh(B x_t)$", "A tanh (Bx_t)"),
         (r"$[0, \sigma_{\max}]$", "[0,σ_max]"),
         (r"$P_{i<j}$ if $i < j$", "P_{i<j} if i < j"),
+        (
+            r"the scale $> 0$, density $\propto e^{-x^2}$, $x = \pm c$",
+            "the scale > 0, density ∝ e^{−x^2}, x = ± c",
+        ),
     ],
 )
 def test_scripts_of_more_than_a_word_keep_their_braces(text, plain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial, wraps
@@ -296,7 +297,11 @@ class IdenticalLaw(Law):
 
 
 def _line_moment(law: IdenticalLaw, order: int) -> Number:
-    return finite_number(f"E x^{order} of {law.describe()}", law.line_moment(order))
+    try:
+        found = law.line_moment(order)
+    except OverflowError:  # a power of a float
+        found = math.inf
+    return finite_number(f"E x^{order} of {law.describe()}", found)
 
 
 def _require_possible_line(law: IdenticalLaw, degree: int) -> None:

@@ -93,6 +93,7 @@ def tex_to_text(text: str) -> str:
     plain = re.sub(r"</?i>", "", tex_to_html(text))
     while plain != (plain := _SCRIPT.sub(_plain_script, plain)):  # the innermost first
         pass
+    plain = re.sub(r"(?<=\S)  +(?=\S)", " ", plain)  # a sign brings spaces, which may stand there already
     return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
