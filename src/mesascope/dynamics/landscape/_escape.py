@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -87,31 +88,32 @@ def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: flo
     return Escape(landscape, *there, -curvatures[:index], 2 if index else 0)
 
 
-@quick_jit
+@partial(quick_jit, level=0)
 def _field(escape: Escape, z: Array) -> tuple[Array, Array]:
     """V of order 3 or 4 at z, and its gradient along the directions of z."""
 
     def slope(s: Array, along: Array) -> Array:
         return escape.landscape.gradient(escape.point + s * along)
 
-    def power(n: int, along: Array) -> Array:
-        """The coefficient of s^n in ∇L(θ + s z)."""
-        function, zero = lambda s: slope(s, along), jnp.asarray(0.0)
-        for k in range(n):
-            function = _derivative(function, k + 1)
-        return function(zero)
+    def second_power(s: Array, along: Array) -> Array:
+        """The coefficient of r² in ∇L(θ + (s + r) z)."""
+        first = _derivative(lambda r: slope(r, along))
+        return _derivative(lambda r: first(r)[1])(s)[1] / 2
 
-    second = power(2, z)
+    zero = jnp.zeros(())
     if escape.order == 3:
+        second = second_power(zero, z)
         return z @ second / 3, escape.directions @ second
-    third, follows = power(3, z), escape.softness @ second
+    second, third = _derivative(lambda s: second_power(s, z))(zero)
+    third, follows = third / 3, escape.softness @ second
     # the gradient of gᵀH⁺g/2 for g = D³L[z, z]/2 is D³L[z, H⁺g]
-    pulled = (power(2, z + follows) - power(2, z - follows)) / 2
-    return z @ third / 4 - second @ follows / 2, escape.directions @ (third - pulled)
+    ahead, behind = jax.lax.map(lambda one: second_power(zero, one), jnp.stack([z + follows, z - follows]))
+    return z @ third / 4 - second @ follows / 2, escape.directions @ (third - (ahead - behind) / 2)
 
 
-def _derivative(function: Callable[[Array], Array], by: int) -> Callable[[Array], Array]:
-    return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))[1] / by
+def _derivative(function: Callable[[Array], Array]) -> Callable[[Array], tuple[Array, Array]]:
+    """The function of a number, and its derivative."""
+    return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))
 
 
 def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float, float]:
