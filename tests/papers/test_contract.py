@@ -30,7 +30,7 @@ CASES = {id: case for paper in PAPERS for id, case in cases_of(paper).items()}
 
 # Settings that a small case may replace: how much is drawn, trained and solved, and for which of the cases that are named.
 SIZES = """
-    asked batch batches cases chosen_on compared conditions context_lengths contexts dim dims drawn eigenvalues epochs
+    asked batch batches cases chains chosen_on compared conditions context_lengths contexts dim dims drawn eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations mus nodes per_decade positions prompts ranks rate recorded
     regularizations replicas samples scales schedules seed seeds sequences sets shares short sizes spectra starts

@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -39,6 +40,41 @@ def test_frequencies_are_shrunk_towards_those_of_other_positions():
     pull = np.exp(-2.0)
     expected = np.array([1 + pull, 1 + 2 * pull, pull]) / (2 + 4 * pull)
     assert theory.matched_frequencies(parents, symbols, 3, 2.0) == pytest.approx(expected, abs=1e-15)
+
+
+def _attended_chain(symbols, order, states, sharpness):
+    """Both layers for a chain of an order as loops over positions and heads, with a first layer that misses nothing."""
+    tokens = np.eye(states)[list(symbols)]
+    copied = [
+        [tokens[i - h] if i >= h else tokens[: i + 1].mean(0) for h in range(1, order + 1)]
+        for i in range(len(tokens))
+    ]
+    asked = [tokens[-1], *copied[-1][:-1]]
+    scores = [sum(a @ c for a, c in zip(asked, own, strict=True)) for own in copied]
+    weights = np.exp(sharpness * np.array(scores))
+    return weights @ tokens / weights.sum()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_counting_along_chains_equals_attention(order):
+    rng = np.random.default_rng(order)
+    for sharpness in (0.0, 1.5, 8.0):
+        for symbols in rng.integers(0, 3, (20, 7)):
+            counted = theory.matched_contexts(symbols, 3, order, sharpness)
+            assert np.max(np.abs(counted - _attended_chain(symbols, order, 3, sharpness))) < 1e-14
+
+
+def test_sharp_comparison_finds_what_followed_the_last_two_symbols():
+    symbols = np.array([0, 1, 2, 0, 1, 1, 2, 0, 1])  # 2 and 1 followed 0 1
+    counted = theory.matched_contexts(symbols, 3, 2, 200)
+    assert counted == pytest.approx([0, 1 / 2, 1 / 2], abs=1e-15)
+
+
+def test_a_chain_of_order_one_is_the_construction_of_its_graph():
+    scores = theory.attention_scores((None, 0, 1, 2, 3), 3, 2.0, 5.0)
+    found, known = theory.chain_transformer(1, 5, 3, 2.0, 5.0), theory.disentangled_transformer(scores)
+    for mine, other in zip(jax.tree.leaves(found), jax.tree.leaves(known), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_weights_have_the_scores_and_append_outputs():

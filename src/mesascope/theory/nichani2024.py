@@ -38,7 +38,7 @@ class DisentangledTransformer(NamedTuple):
     Attributes:
         embedding: one-hot symbols into the first block, shape (width, S).
         positions: one-hot positions in the second block, shape (T, width).
-        layers: for both layers `w_k`, `w_q` (1, key size, width), `w_p` (1, width, S), `w_v` (1, S, width).
+        layers: for both layers `w_k`, `w_q` (heads, key size, width), `w_p` (heads, width, S), `w_v` (heads, S, width).
         readout: the last block, shape (S, width).
     """
 
@@ -129,10 +129,96 @@ def matched_frequencies(parents: Parents, symbols: Any, states: int, sharpness: 
     for child, parent in enumerate(parents):
         if parent is not None:
             matches[..., child] = hits[..., parent]
-    weights = np.exp(
-        float(finite_number("sharpness", sharpness)) * (matches - matches.max(-1, keepdims=True))
-    )
-    sums = np.stack([np.sum(weights * (s == b), -1) for b in range(m)], -1)
+    return _frequencies(s, m, float(finite_number("sharpness", sharpness)) * matches)
+
+
+def chain_transformer(
+    order: int, size: int, states: int, first: Number, second: Number
+) -> DisentangledTransformer:
+    r"""Return two layers of softmax attention for chains of order $k$, in which every position has $k$ parents.
+
+    Head $h \le k$ of the first layer copies the symbol $h$ positions before, and the second layer compares the last $k$
+    symbols with those before every position $i$:
+
+    $$A^{(1,h)}_{i, i-h} = \beta_1, \qquad \text{score}_{T,i} = \beta_2 \Big(x_T^\top c^{(1)}_i +
+    \sum_{h=2}^k c^{(h-1)\top}_T c^{(h)}_i\Big).$$
+
+    All other entries of $A^{(1,h)}$ are 0: where nothing is $h$ positions before, the head attends uniformly. The stream has
+    $S + T + kS + S$ entries: token, position, the outputs of the heads, and the prediction.
+
+    Args:
+        order: $k \ge 1$.
+        size: $T \ge k$, the number of positions.
+        states: $S \ge 1$.
+        first: $\beta_1$.
+        second: $\beta_2$.
+
+    Raises:
+        TypeError, ValueError: arguments that are not finite numbers, or out of range.
+
+    Source: derived here; for $k = 1$ it is `disentangled_transformer` of the chain. nichani2024 trains a head for each parent.
+    """
+    k, m = integer_at_least("order", order, 1), integer_at_least("states", states, 1)
+    size = integer_at_least("size", size, k)
+    sharp, scale = float(finite_number("first", first)), float(finite_number("second", second))
+    ends = np.cumsum([m, size, *[m] * k])
+    token, place, *copied, answer = np.split(np.eye(ends[-1] + m), ends, axis=0)
+    scores = np.stack([sharp * np.eye(size, k=-h) for h in range(1, k + 1)])
+    heads = {
+        "w_k": np.stack([place] * k),
+        "w_q": size**0.5 * np.swapaxes(scores, 1, 2) @ place,
+        "w_p": np.stack([one.T for one in copied]),
+        "w_v": np.stack([token] * k),
+    }
+    comparison = {
+        "w_k": np.concatenate(copied)[None],
+        "w_q": (k * m) ** 0.5 * scale * np.concatenate([token, *copied[:-1]])[None],
+        "w_p": answer.T[None],
+        "w_v": token[None],
+    }
+    return DisentangledTransformer(token.T, place, (heads, comparison), answer)
+
+
+def matched_contexts(symbols: Any, states: int, order: int, sharpness: Number) -> np.ndarray:
+    r"""Return the probabilities of `chain_transformer` with $\beta_1 = \infty$, computed by counting.
+
+    $$f_b = \frac{\sum_i e^{\beta m_i} [s_i = b]}{\sum_i e^{\beta m_i}}, \qquad
+    m_i = \sum_{h=1}^k [s_{i-h} = s_{T+1-h}],$$
+
+    where for $i \le h$ the fraction of $s_{T+1-h}$ among $s_1, \dots, s_i$ takes the place of the bracket. For
+    $\beta \to \infty$ these are the frequencies of what followed the last $k$ symbols, if they occurred before.
+
+    Args:
+        symbols: $s_1, \dots, s_T$ from 0 to $S - 1$, shape `(..., T)`.
+        states: $S$.
+        order: $k$, from 1 to $T$.
+        sharpness: $\beta$.
+
+    Returns:
+        $f$, shape `(..., S)`.
+
+    Raises:
+        TypeError, ValueError: entries that are not symbols, or arguments out of range.
+
+    Source: derived here, for chains of order $k$.
+    """
+    size = np.shape(symbols)[-1] if np.ndim(symbols) else 0
+    s, m = _checked_symbols([None] * size, symbols, integer_at_least("states", states, 1))
+    k = integer_at_least("order", order, 1)
+    if k > size:
+        raise ValueError(f"order: must be at most the number of symbols, {size}, got {k}")
+    matches = np.zeros(s.shape)
+    for h in range(1, k + 1):
+        hits = s == s[..., size - h, None]
+        matches[..., h:] += hits[..., :-h]
+        matches[..., :h] += np.cumsum(hits[..., :h], -1) / np.arange(1, h + 1)
+    return _frequencies(s, m, float(finite_number("sharpness", sharpness)) * matches)
+
+
+def _frequencies(s: np.ndarray, states: int, exponents: np.ndarray) -> np.ndarray:
+    """Frequencies of the symbols with weights e^{exponents}, shape (..., T) → (..., S)."""
+    weights = np.exp(exponents - exponents.max(-1, keepdims=True))
+    sums = np.stack([np.sum(weights * (s == b), -1) for b in range(states)], -1)
     return np.asarray(sums / sums.sum(-1, keepdims=True))
 
 

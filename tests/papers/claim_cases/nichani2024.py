@@ -75,6 +75,20 @@ def weaker_first(patch):
     patch.setattr(theory, "attention_scores", lambda parents, s, one, two: right(parents, s, 0.4 * one, two))
 
 
+def other_chains(first=1.0, second=1.0):
+    """Attention for chains with other scores."""
+
+    def break_it(patch):
+        right = theory.chain_transformer
+        patch.setattr(
+            theory,
+            "chain_transformer",
+            lambda order, size, m, one, two: right(order, size, m, first * one, second * two),
+        )
+
+    return break_it
+
+
 def computed_again(module, name, patch):
     """What claims share is not taken from the right world."""
     patch.setattr(module, name, getattr(module, name).__wrapped__)
@@ -199,6 +213,9 @@ CASES = {
     ),
     "nichani2024/construction": Case({"graphs": [[6, 3, 0]]}, weaker_first, traced=False),
     "nichani2024/construction-counted": Case({"graphs": [[6, 3, 0]]}, sharper(1 + 1e-9), traced=False),
+    "nichani2024/several-parents": Case(
+        {"chains": [[2, 8, 3]]}, other_chains(first=0.4), (other_chains(second=1 + 1e-9),), traced=False
+    ),
     "nichani2024/first-gradient": Case(
         {"positions": 12, "seeds": 1, "sequences": 4000},
         drawn_from_another_graph,
