@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -40,29 +41,30 @@ def best_layer(
         UnsettledError: fewer than three starts reach the best value.
     """
     given = list(starts)
-    weights, rest = eqx.partition(given[0], eqx.is_inexact_array)
-    _, rebuilt = ravel_pytree(weights)
     objective = objective_of(given[0], process, task, None)
-
-    def model_of(vector: Any) -> PromptModel:
-        found: PromptModel = eqx.combine(rebuilt(jnp.asarray(vector)), rest)
-        return found
-
-    def loss(vector: Any) -> tuple[Any, Any]:
-        value, slope = _loss_and_slope(model_of(vector), objective)
-        return value, ravel_pytree(slope)[0]
 
     def search(start: PromptModel) -> Minimum:
         vector = np.asarray(ravel_pytree(eqx.filter(start, eqx.is_inexact_array))[0])
-        return minimized(loss, vector, largest_slope, gtol=largest_slope / 100, maxiter=5000)
+        return minimized(
+            lambda point: _loss_and_slope(point, start, objective),
+            vector,
+            largest_slope,
+            gtol=largest_slope / 100,
+            maxiter=5000,
+        )
 
     best = best_of(search, given, nearness)
-    found = tuple(map(model_of, best.points))
+    found = tuple(_with_weights(given[0], jnp.asarray(point)) for point in best.points)
     return BestLayer(found[0], best, found)
 
 
 @eqx.filter_jit
-@eqx.filter_value_and_grad
-def _loss_and_slope(model: PromptModel, objective: Any) -> Any:
+def _loss_and_slope(vector: Any, like: PromptModel, objective: Any) -> tuple[Any, Any]:
     """Compiled once for processes that differ in their numbers only."""
-    return objective(model).value
+    return jax.value_and_grad(lambda point: objective(_with_weights(like, point)).value)(vector)
+
+
+def _with_weights(model: PromptModel, vector: Any) -> PromptModel:
+    weights, rest = eqx.partition(model, eqx.is_inexact_array)
+    found: PromptModel = eqx.combine(ravel_pytree(weights)[1](vector), rest)
+    return found
