@@ -1,6 +1,8 @@
 """The benchmark: what is written is what the models are, and scores count right and wrong answers."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -25,6 +27,7 @@ from mesascope.cli import main
 from mesascope.core import named_key
 from mesascope.probes import answers, draw_problems, identify
 from mesascope.records import folder_lock
+from mesascope.records._files import host_name
 
 ONE = Truth(learners=("ridge",), hyperparameters={"ridge": {"penalty": 0.5}}, weights={})
 TWO = Truth(learners=("average", "ridge"), hyperparameters={}, weights={"average": 0.4, "ridge": 0.6})
@@ -281,7 +284,12 @@ def test_answers_that_are_written_are_kept(benchmark_of_few, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         benchmark_of_few.answer(failing, "mine", out)
     assert len(read_json(out, Answers).answers) == 2
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    leftover = tmp_path / f".{'a' * 40}.{host_name()}-{ended.pid}-0123abcd.tmp"
+    leftover.write_text("half")  # of a writer that was killed
     done = benchmark_of_few.answer(failing, "mine", out)
+    assert not leftover.exists()
     assert len(done.answers) == len(benchmark_of_few.names) == len(asked) - 1
     with pytest.raises(ValueError, match="not of 'yours'"):
         benchmark_of_few.answer(failing, "yours", out)

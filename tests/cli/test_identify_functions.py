@@ -93,6 +93,18 @@ def test_models_and_modules_can_be_named(run, spec, module):
     assert compiled["candidates"] == ours["candidates"] == ["gradient-descent"]
 
 
+def test_a_model_that_answers_any_name_with_an_error_of_its_own_is_asked_for_predictions(run, spec, module):
+    name = module(
+        f"{STEP}\nclass Wrapped:\n    def __getattr__(self, name):\n        return {{}}[name]\n"
+        "    def __call__(self, contexts):\n        return step(contexts)\nmodel = Wrapped()\n"
+        "class Ends(Wrapped):\n    def __call__(self, contexts):\n        raise GeneratorExit\nends = Ends()\n"
+    )
+    found = run("identify", "--model", f"{name}:model", "--process", spec(QUESTION), "--json").json
+    assert found["candidates"] == ["gradient-descent"]
+    ended = run("identify", "--model", f"{name}:ends", "--process", spec(QUESTION))
+    assert f"{name}:ends raised GeneratorExit" in ended.refusal
+
+
 @pytest.mark.slow
 def test_a_module_of_torch_can_be_named(run, spec, module):
     pytest.importorskip("torch")

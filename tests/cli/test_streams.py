@@ -27,6 +27,40 @@ def shell(command, folder, **more):
     )
 
 
+LOSS = '{"law": "gaussian", "dim": 1, "horizon": 3, "w_kq": [[0, 0], [0.5, 0]], "w_pv": [[0.3, 0]]}'
+STUDY = (
+    f'{{"name": "one", "kind": "loss", "base": {LOSS}, "axes": [{{"path": "horizon", "values": [3, 4]}}]}}'
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("JAX_PLATFORMS=cuda", "JAX_PLATFORMS=cuda: JAX cannot compute on this platform"),
+        ("JAX_PLATFORMS=nonsense", "JAX_PLATFORMS=nonsense: JAX cannot compute on this platform"),
+        ("JAX_ENABLE_X64=banana", "invalid truth value 'banana' for environment 'JAX_ENABLE_X64'"),
+    ],
+)
+def test_settings_of_jax_that_do_not_work_here_are_no_fault_of_the_file(tmp_path, given, said):
+    (tmp_path / "spec.json").write_text(LOSS)
+    ended = shell(f"export {given}; m loss spec.json", tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"mesascope loss: {said}") and len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "status"), [("", 2), ("--scheduler local --workers 1", 1)])
+def test_a_platform_that_does_not_work_here_fails_no_run(tmp_path, how, status):
+    (tmp_path / "study.json").write_text(STUDY)
+    sweep = f"m sweep study.json --store s {how}"
+    ended = shell(f"JAX_PLATFORMS=cuda {sweep}", tmp_path)
+    assert ended.returncode == status and "JAX_PLATFORMS=cuda: JAX cannot compute" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    again = shell(f"{sweep} --json", tmp_path)
+    assert again.returncode == 0 and json.loads(again.stdout)["done"] == 2, again.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [

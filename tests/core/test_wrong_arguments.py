@@ -28,6 +28,20 @@ def refused(call, *words):
     assert text.isprintable() and len(text) < 300 and all(word in text for word in words), text
 
 
+@pytest.mark.parametrize("value", [None, 2.0, True, 0, -1, LONG, object(), KEY])
+def test_what_is_no_dimension(value):
+    refused(lambda: ms.step_size_transformer(value, 2, key=KEY), "dim")
+    refused(lambda: ms.preconditioned_linear_transformer(value, 2, key=KEY), "dim")
+
+
+@pytest.mark.parametrize("value", [None, *WRONG.values()])
+def test_what_is_no_batch_of_problems_and_what_are_no_streams(value):
+    refused(lambda: ms.linear_probe(value, value), "streams", "layer_streams")
+    refused(lambda: ms.logit_lens(value, value), "streams", "layer_streams")
+    refused(lambda: ms.layer_streams(lambda contexts: [contexts], value), "problems", "draw_problems")
+    refused(lambda: ms.layer_progress(np.zeros((2, 1, 1, 1)), None, value), "problems", "draw_problems")
+
+
 @pytest.mark.parametrize("value", WRONG.values(), ids=WRONG)
 def test_what_is_no_array_of_numbers(value):
     refused(lambda: ms.Dense(value), "weights", "not an array of numbers")

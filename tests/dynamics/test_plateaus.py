@@ -109,9 +109,38 @@ def test_a_flow_that_ends_on_its_way_may_visit_none():
     assert len(none) == 0 and none.table() == [] and none.figure().panels
 
 
+@pytest.mark.slow
+def test_masked_weights_keep_their_values_at_the_points_of_a_masked_flow():
+    model, task = ms.LinearAttention.gaussian(2, 0.05, key=jax.random.key(0)), ms.NextToken(6)
+    process = ms.DiagonalUnitary(ms.Gaussian(), 2)
+    flow = ms.gradient_flow(model, process, task, mask="off-diagonal")
+    found = ms.plateaus(flow, mask="off-diagonal")
+    end = ms.critical_point(flow.model, process, task, mask="off-diagonal")
+    assert found.points[-1].loss == pytest.approx(end.loss, rel=1e-12)
+    still = np.ones((4, 4)) - np.kron(np.ones((2, 2)), np.eye(2))
+    for one in found.points:
+        np.testing.assert_array_equal(still * one.model.w_kq, still * model.w_kq)
+
+
+@pytest.mark.slow
+def test_the_last_saddle_of_a_flow_that_does_not_rest_is_one_that_it_leaves_to_nowhere_known():
+    process, task = ms.DiagonalUnitary(ms.Gaussian(), 2), ms.NextToken(6)
+    start = ms.LinearAttention.diagonal(2, 1e-3, 1e-3)
+    (saddle,) = ms.plateaus(ms.gradient_flow(start, process, task, until=1.0)).points
+    whole = ms.plateaus(ms.gradient_flow(start, process, task)).points[0]
+    assert (saddle.index, saddle.order, saddle.rate) == (whole.index, 2, whole.rate) and whole.index > 0
+    assert np.isnan(saddle.leaves) and np.isnan(saddle.predicted)
+    zero = ms.LinearAttention.diagonal(2, 0.0, 0.0)
+    (rests,) = ms.plateaus(ms.gradient_flow(zero, process, task, until=1.0)).points  # forever at the saddle
+    assert (rests.index, rests.order, rests.leaves) == (whole.index, 0, np.inf)
+
+
 def test_what_is_no_flow_and_what_shows_none_is_refused(found):
     with pytest.raises(TypeError, match=r"^flow: must be what gradient_flow returned, got FewShot$"):
         ms.plateaus(ms.FewShot(2))
+    still = eqx.tree_at(lambda f: f.stats, found.flow, {"steps": 0, "rejected": 0})
+    with pytest.raises(ValueError, match=r"^flow: took no step \(the gradient fell below the tolerance\)"):
+        ms.plateaus(still)
     short = eqx.tree_at(lambda f: f.times, found.flow, found.flow.times[:2])
     with pytest.raises(
         ValueError, match=r"^flow: 2 saved points show no plateaus; raise saves of gradient_flow"

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mesascope.core import padded
 from mesascope.models import FactoredLinearAttention, LinearAttention, MultiHeadLinearAttention
 from mesascope.objectives import (
     Enumeration,
@@ -82,8 +83,27 @@ def test_the_gradient_is_zero_only_at_zero_weights():
         assert all(bool((slope == 0).all()) is still for slope in jax.tree.leaves(gradient))
 
 
+def test_rows_are_added_up_to_few_numbers_of_them():
+    for count, size in ((1, 1), (5, 6), (7, 8), (9, 12), (13, 16), (24, 24), (37, 48), (100, 128)):
+        rows = {"weights": np.arange(count) + 1j, "steps": np.arange(3)}
+        longer, found = padded(rows)
+        assert (found, len(longer["weights"])) == (count, size)
+        np.testing.assert_array_equal(longer["weights"][:count], rows["weights"])
+        assert (longer["weights"][count:] == count - 1 + 1j).all() and longer["steps"] is rows["steps"]
+
+
+@pytest.mark.parametrize(
+    "rows", [{}, {"a": np.zeros(()) + 0.5}, {"a": np.zeros((0, 2))}, (np.ones(5), np.ones(8))]
+)
+def test_rows_of_no_number_are_refused(rows):
+    with pytest.raises(
+        ValueError, match=r"^models: weights must be stacked along a first axis of one length"
+    ):
+        padded(rows)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 37])  # 37 is not a multiple of the batch
+@pytest.mark.parametrize("count", [1, 24, 37])  # 24 are two batches, 37 are padded to 48
 def test_many_models_at_once(count):
     process = DiagonalUnitary(Sparse(1), 2)
     models = jax.vmap(lambda key: LinearAttention.gaussian(2, 0.5, key=key))(jax.random.split(KEY, count))

@@ -109,7 +109,7 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: nichani2024.chain_transformer(3, 2, 3, 1, 1), ValueError, "size must be at least 3"),
         (lambda: nichani2024.chain_transformer(0, 2, 3, 1, 1), ValueError, "order"),
         (lambda: nichani2024.matched_contexts(np.zeros(4, int), 3, 5, 1.0), ValueError, "at most the number"),
-        (lambda: nichani2024.matched_contexts(np.int64(1), 3, 1, 1.0), ValueError, r"\(\.\.\., 0\)"),
+        (lambda: nichani2024.matched_contexts(np.int64(1), 3, 1, 1.0), ValueError, r"\(\.\.\., T\)"),
         (lambda: nichani2024.matched_contexts(np.zeros(4), 3, 1, 1.0), TypeError, "integers"),
         (lambda: edelman2024.losses(1, 4), ValueError, "symbols must be at least 2"),
         (lambda: edelman2024.losses(2, 23), ValueError, r"2\^23 sequences are more than 4194304"),

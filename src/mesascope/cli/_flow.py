@@ -59,7 +59,7 @@ class Flow(PluginOption):
             print_json({**result.model_dump(), **more})
         else:
             _print(result, spec.build_task())
-            if found:
+            if found is not None:
                 _print_plateaus(found.table())
         if result.succeeded:
             return DONE
@@ -92,6 +92,9 @@ def _print(result: "FlowResult | ModelFlowResult", task: "Task") -> None:
 def _print_plateaus(rows: "list[dict[str, float]]") -> None:
     """One line for every critical point."""
     console = results()
+    if not rows:
+        console.print("plateaus      none: the flow passes no critical point")
+        return
     console.print("plateaus, with the order of the escape", style="bold")
     console.print("".join(f"{name:>11}" for name in rows[0]), markup=False)
     for row in rows:

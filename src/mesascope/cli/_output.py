@@ -37,9 +37,24 @@ def in_file(name: str) -> Iterator[None]:
         with prints_to_stderr():
             yield
     except ValueError as error:
-        if getattr(error, "file", None):
+        from mesascope.core import BackendError
+
+        if (refused := _refused_setting()) is not None:
+            raise InputError(f"{refused}; correct or unset the variable of the environment") from error
+        if getattr(error, "file", None) or isinstance(error, BackendError):
             raise
         raise InputError(f"{'standard input' if name == '-' else name}: {error}") from error
+
+
+def _refused_setting() -> ValueError | None:
+    """The error with which JAX refuses a variable of the environment, at its import."""
+    if "jax" in sys.modules or not any(name.startswith("JAX_") for name in os.environ):
+        return None
+    try:
+        import jax as jax
+    except ValueError as error:
+        return error
+    return None
 
 
 @contextmanager
@@ -151,16 +166,21 @@ def _a_line_a_minute() -> "Callable[[Progress], None]":
 
 
 def compute_in_64_bits() -> None:
-    """Switch JAX to 64-bit precision, and keep compiled programs: the library leaves both to its user, here the command."""
+    """Start JAX in 64-bit precision, and keep compiled programs: the library leaves both to its user, here the command.
+
+    Raises:
+        BackendError: JAX cannot compute here.
+    """
     with delayed_interrupts():
-        from mesascope.core import enable_x64, keep_programs
+        from mesascope.core import enable_x64, keep_programs, require_backend
 
         keep_programs()
         enable_x64()
+        require_backend()
 
 
 def compute_on_every_core() -> None:
-    """Give JAX every core as a device, unless the user has set their number."""
+    """Give JAX every core as a device, before it starts, unless the user has set their number."""
     import jax
 
     from mesascope.core import cores

@@ -59,8 +59,8 @@ class Train(PluginOption):
         with in_file(self.spec):
             spec = read_spec(self.spec, TrainSpec)
             self._refuse_exports(spec)
-            compute_in_64_bits()
             compute_on_every_core()
+            compute_in_64_bits()
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
         prepare_output(folder)  # from here on, errors of files are a failed run, not bad input
         try:

@@ -1,5 +1,7 @@
 from ._arrays import concrete as concrete
 from ._arrays import finite_array as finite_array
+from ._backend import BackendError as BackendError
+from ._backend import require_backend as require_backend
 from ._checks import below_one as below_one
 from ._checks import exact as exact
 from ._checks import finite_nonnegative as finite_nonnegative
@@ -31,6 +33,8 @@ from ._progress import Clock as Clock
 from ._progress import Progress as Progress
 from ._progress import ProgressBar as ProgressBar
 from ._quick_jit import quick_jit as quick_jit
+from ._rows import map_rows as map_rows
+from ._rows import padded as padded
 from ._shown_progress import shows_progress as shows_progress
 from ._wishart_moments import mean_of_polynomial as mean_of_polynomial
 from ._wishart_moments import spectral_moments as spectral_moments

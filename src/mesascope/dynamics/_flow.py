@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import diffrax
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -114,14 +115,15 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is in a steady state when ‖∂L/∂W‖ ≤ 2 · tolerance · N_W for every weight matrix W (norms are largest entries).
-    N_W is the change of ∂L/∂W, to first order, under random changes of all matrices by up to their own norms, the largest of
-    eight: a test in units of the landscape, for data of every scale and matrices of any sizes. It is first made where
-    ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for all W, λ being the largest curvature at the start. Entries of one matrix are judged
-    together: those ten orders of magnitude below the largest may still move. A saddle is a steady state too, for a
-    flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
-    when a whole segment of steps towards a steady state does not bring it down, rtol and atol are tightened a hundredfold; when
-    that does not help either, up to 512 weights go on with `Rodas4` and local errors of 1e-8, if no solver was given.
+    The flow is in a steady state when ‖∂L/∂W‖ ≤ 2 · tolerance · N_W for every weight matrix W (norms are largest
+    entries). N_W is the change of ∂L/∂W, to first order, under random changes of all matrices by up to their own norms,
+    the largest of eight: a test in units of the landscape, for data of every scale and matrices of any sizes. It is first
+    made where ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for all W, λ being the largest curvature at the start. The largest entry of
+    ∂L/∂W decides: entries of W that are small, or change slowly, may still change relative to their own size. A saddle is
+    a steady state too, for a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep
+    the gradient above any bound: when a whole segment of steps towards a steady state does not bring it down, rtol and
+    atol are tightened a hundredfold; when that does not help either, up to 512 weights go on with `Rodas4` and local
+    errors of 1e-8, if no solver was given.
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
@@ -157,7 +159,7 @@ def gradient_flow(
     objective = objective_of(model, process, task, engine)
     refuse_weights_too_small(model)
     allowed = mask_vector(model, mask)
-    start = np.asarray(real_vector(model)[0])
+    start = np.asarray(real_vector(model)[0], jnp.result_type(float))  # also from weights in low precision
     path, sharpness = Path(start, saves), 1.0
     rows = segment_rows(start.size)
     here = None

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mesascope.core import padded
 from mesascope.models import LinearAttention
-from mesascope.objectives import padded
 from mesascope.processes import Task
 from mesascope.records import Figure, path_figure
 

@@ -103,7 +103,7 @@ def flow(spec: FlowSpec, progress: Report) -> Result:
     process, task = spec.data()
     chosen = _spread(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
-    loss, surface = np.split(np.asarray(losses(end.objective, _with_surface(path))), [POINTS])
+    loss, surface = np.split(losses(end.objective, _with_surface(path)), [POINTS])
     if not np.isfinite([result.gradient_norm, *loss]).all():
         raise _too_large(spec, end, progress)
     dim, times = spec.dim, end.times[chosen]
@@ -345,7 +345,7 @@ def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, pr
     _require_complete(done.result.value)
     chosen = _spread(len(done.steps), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], done.trajectory)
-    population = np.asarray(losses(exactly.objective(process, task, model.normalizer), path))
+    population = losses(exactly.objective(process, task, model.normalizer), path)
     places, first = np.unique(chosen, return_index=True)  # of few steps some occur twice
     each = np.arange(spec.dim)
     products = path.w_kq[:, spec.dim + each, each] * path.w_pv[:, each, each]

@@ -3,6 +3,7 @@ from ._around_embedding import RealForm as RealForm
 from ._around_embedding import WithPositions as WithPositions
 from ._around_layer import PreNorm as PreNorm
 from ._around_layer import Residual as Residual
+from ._arrays import refuse_stacked as refuse_stacked
 from ._batch_last_layer import BatchLastLayer as BatchLastLayer
 from ._diagonal_self_attention import DiagonalSelfAttention as DiagonalSelfAttention
 from ._embedding import BareTokens as BareTokens

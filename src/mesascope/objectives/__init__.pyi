@@ -8,8 +8,6 @@ from ._exact import ExactObjective as ExactObjective
 from ._loss_polynomial import loss_polynomial as loss_polynomial
 from ._many import losses as losses
 from ._many import losses_and_gradients as losses_and_gradients
-from ._many import map_rows as map_rows
-from ._many import padded as padded
 from ._polynomial import LossPolynomial as LossPolynomial
 from ._population import objective_of as objective_of
 from ._population import population_loss as population_loss

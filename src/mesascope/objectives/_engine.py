@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.core import Estimate
-from mesascope.models import LinearAttentionModel
+from mesascope.models import LinearAttentionModel, refuse_stacked
 from mesascope.processes import MAX_ORDER, Law, require_possible_moments
 
 
@@ -38,6 +38,7 @@ def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
         raise TypeError(
             f"{engine} supports linear attention only, not {type(model).__name__}; use MonteCarlo ('monte-carlo' in a SPEC)"
         )
+    refuse_stacked(model)
     if model.dim != dim:
         raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
     return model

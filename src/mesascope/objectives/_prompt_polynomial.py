@@ -37,7 +37,7 @@ from mesascope.processes import FewShot, LinearRegression
 
 from ._polynomial import LossPolynomial, Products, Term
 from ._prompt_moments import PromptMoments, prompt_moments
-from ._regression import checked_layer
+from ._regression import checked_layer, reads_query
 
 _FIELDS: dict[type, tuple[str, ...]] = {
     LinearSelfAttention: ("w_kq", "w_pv"),
@@ -83,7 +83,7 @@ class PromptLayer:
                 "preconditioned_linear_transformer and step_size_transformer in floating point, MonteCarlo all else"
             ) from None
         arrays = tuple((name, tuple(getattr(layer, name).shape)) for name in _FIELDS[type(layer)])
-        return cls(arrays, layer.normalizer, layer.context != "examples", int(sign))
+        return cls(arrays, layer.normalizer, reads_query(layer), int(sign))
 
     @property
     def size(self) -> int:

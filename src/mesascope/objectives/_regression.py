@@ -34,6 +34,7 @@ from mesascope.models import (
     PromptModel,
     StackedPrompt,
     normalizer_inverses,
+    refuse_stacked,
 )
 from mesascope.processes import FewShot, InWeightsRegression
 
@@ -80,7 +81,7 @@ class RegressionObjective(Objective):
             weights @ (lengths * inverse**2),
             -2 * weights @ (lengths * inverse),
         ]
-        if _reads_query(layer):
+        if reads_query(layer):
             coefficients += [
                 2 * weights @ (lengths * inverse**2),
                 weights @ inverse**2,
@@ -129,6 +130,7 @@ def checked_layer(model: Any, dim: int) -> tuple[Any, float]:
         )
     _check_dim(model, dim)
     layer: Any = layers[0]
+    refuse_stacked(layer)
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(layer)):
         raise TypeError(
             "model: regression prompts are real, but the weights are complex; take their real parts"
@@ -169,12 +171,12 @@ def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
 def _loss(coefficients: np.ndarray, layer: Any, sign: float, tasks: Tasks) -> Estimate:
     """Return half the sum of the factors of `_moments` times these coefficients."""
     m, u = _merge(layer, sign)
-    factors = _with_query if _reads_query(layer) else _of_examples
+    factors = _with_query if reads_query(layer) else _of_examples
     value = jnp.dot(coefficients, _moments(lambda *task: jnp.stack(factors(m, u, *task)), tasks)) / 2
     return Estimate(value, jnp.zeros_like(value))
 
 
-def _reads_query(layer: Any) -> bool:
+def reads_query(layer: Any) -> bool:
     """Whether the query attends to itself."""
     return bool(layer.context != "examples")
 
@@ -189,7 +191,9 @@ def _moments(factors: Callable[..., Array], tasks: Tasks) -> Array:
 def _with_query(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> list[Array]:
     """Return the factors of `_of_examples`, and of 2t/ρ², 1/ρ² and −2/ρ, which s brings, given Σ and σ²."""
     bias, own = _self_term(m[:, :-1], u[:, :-1], sigma)
-    through = _mean(_crossed(m, u, sigma, noise)) @ law
+    through = (
+        _mean(_crossed(m, u, sigma, noise)) @ law
+    )  # the same expression as in `_of_examples`: compiled once
     terms = [bias @ through[:, 0], own, bias @ query[0, 1:-1]]  # the last is 0 where the mean of w is
     return _of_examples(m, u, sigma, law, query, noise) + terms
 

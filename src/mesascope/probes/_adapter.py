@@ -149,7 +149,9 @@ def _array_of(found: Any) -> np.ndarray:
 def _interface_of(model: Any) -> Interface:
     try:
         names = tuple(inspect.signature(getattr(model, "forward", model)).parameters)
-    except (TypeError, ValueError):  # compiled functions may have no signature
+    except (
+        Exception
+    ):  # compiled functions may have none; other objects may answer any name with an error of their own
         return "context"
     found = (interface for first, interface in _BY_PARAMETERS.items() if names[: len(first)] == first)
     return next(found, "context")

@@ -11,7 +11,7 @@ import numpy as np
 from ._intervals import Measured, bootstrapped, check_level, ratio
 from ._layers import LayerStreams, counted_stream
 from ._metrics import inner, squared
-from ._problems import Problems
+from ._problems import Problems, require_problems
 from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
 from ._table import Tabled, layer_names, table
@@ -85,10 +85,12 @@ def layer_progress(
         seed: seed of the resampling of tasks.
 
     Raises:
+        TypeError: problems of another type.
         ValueError: predictions of another shape, no layer, or too few tasks for the level.
 
     Source: vonoswald2023, ahn2023 (one step per layer); fu2024 (the best matching step, by similarity of errors).
     """
+    require_problems(problems)
     read = np.asarray(predictions)
     if read.ndim != 4 or read.shape[1:] != problems.targets.shape or len(read) < 2:
         raise ValueError(

@@ -24,7 +24,7 @@ from mesascope.models import (
 )
 
 from ._answers import MAX_SIZE, context_arrays
-from ._problems import Problems
+from ._problems import Problems, require_problems
 from ._table import Tabled
 
 Layered = SequenceModel | PromptModel
@@ -89,6 +89,18 @@ class LayerStreams(Tabled):
         return read
 
 
+def require_streams(streams: object) -> None:
+    """Refuse anything but streams.
+
+    Raises:
+        TypeError: the type is another one.
+    """
+    if not isinstance(streams, LayerStreams):
+        raise TypeError(
+            f"streams: must be what layer_streams(model, problems) returns, got {type(streams).__name__}"
+        )
+
+
 def layer_streams(
     model: Any, problems: Problems, *, readout: Callable[[Any], Any] | None = None
 ) -> LayerStreams:
@@ -109,6 +121,7 @@ def layer_streams(
         TypeError: a model without layers or for other data, or a function that does not return a list.
         ValueError: streams have another shape, are not finite, or their number depends on the number of examples.
     """
+    require_problems(problems)
     if isinstance(model, Layered):
         found, own = _streams_of_model(model, problems), _own_readout(model, problems.symbols)
     elif isinstance(model, LinearAttentionModel) or not callable(model):

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._intervals import Measured, bootstrapped, check_level, ratio
-from ._layers import LayerStreams, counted_stream
+from ._layers import LayerStreams, counted_stream, require_streams
 from ._metrics import squared
-from ._problems import Problems
+from ._problems import Problems, require_problems
 from ._ridge import AffineMaps, ridge_maps, split_tasks
 from ._table import Tabled, layer_names, table, with_interval
 
@@ -79,12 +79,14 @@ def linear_probe(
         seed: seed of the split, the control and the resampling of tasks.
 
     Raises:
-        TypeError: targets that are not numbers, identities that are not integers.
+        TypeError: streams or problems of another type, targets that are not numbers, identities that are not integers.
         ValueError: targets of another shape, not finite or the same for all tasks; too few tasks for the level.
 
     Source: hewitt2019 (control tasks, selectivity); vonoswald2024 (probes of targets, of
         tokens before and of preconditioned inputs).
     """
+    require_streams(streams)
+    require_problems(problems)
     wanted = _checked_targets(targets, problems)[:, problems.lengths]
     weights = problems.weights[problems.lengths]
     split = split_tasks(problems.tasks, seed)

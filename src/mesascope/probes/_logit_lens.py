@@ -8,8 +8,8 @@ import numpy as np
 
 from ._costs import costs
 from ._intervals import Measured
-from ._layers import LayerStreams
-from ._problems import Problems
+from ._layers import LayerStreams, require_streams
+from ._problems import Problems, require_problems
 from ._table import Tabled, layer_names, table, with_interval
 
 
@@ -47,9 +47,11 @@ def logit_lens(streams: LayerStreams, problems: Problems, *, level: float = 0.95
         seed: seed of the resampling of tasks.
 
     Raises:
-        TypeError: streams without a read-out.
+        TypeError: streams or problems of another type, or streams without a read-out.
         ValueError: a read-out that does not accept the stream after some layer, or too few tasks for the level.
     """
+    require_streams(streams)
+    require_problems(problems)
     read = np.stack([streams.read(layer) for layer in range(streams.layers + 1)])
     loss, distance = costs(read, read[-1], problems, level, seed)
     return LogitLens(read, loss, distance)

@@ -85,6 +85,18 @@ class Problems:
         return found
 
 
+def require_problems(problems: object) -> None:
+    """Refuse anything but problems.
+
+    Raises:
+        TypeError: the type is another one.
+    """
+    if not isinstance(problems, Problems):
+        raise TypeError(
+            f"problems: must be what draw_problems(process, task, tasks, key) returns, got {type(problems).__name__}"
+        )
+
+
 def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
     """Draw independent problems of a process, with the weights of the task.
 

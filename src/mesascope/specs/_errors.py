@@ -66,7 +66,9 @@ def error_path(*path: str | int, file: str | None = None) -> Iterator[None]:
         raise error.within(*path, file=file) from error
     except TypeError as error:
         raise SpecTypeError(str(error), *path, file=file) from error
-    except (ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise SpecError("numbers exceed the range of floats; take smaller ones", *path, file=file) from error
+    except ValueError as error:
         raise SpecError(str(error), *path, file=file) from error
 
 

@@ -114,7 +114,7 @@ def _loss_at_the_end(path: "Flow[Any] | Descent[Any]") -> float:
 
     if isinstance(path, Descent):
         return float(path.loss[-1])
-    # of the two ends only: one program, and the same last digit for any number of points
+    # of the two ends only: the same last digit for any number of points
     ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], path.trajectory)
     return float(losses(path.objective, ends)[-1])
 

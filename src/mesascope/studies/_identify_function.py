@@ -94,7 +94,7 @@ def _imported(name: str) -> Any:
 def _is_its_own(error: BaseException, name: str) -> bool:
     """Whether the code of the user raised it, and not whoever stops the program."""
     declared = type(error).__module__ == name.partition(":")[0]
-    return isinstance(error, Exception | SystemExit) or declared
+    return isinstance(error, Exception | SystemExit | GeneratorExit) or declared
 
 
 def _refuse_makers(name: str, found: Any) -> None:
@@ -110,7 +110,9 @@ def _refuse_makers(name: str, found: Any) -> None:
 def _takes_nothing(function: Callable[..., Any]) -> bool:
     try:
         return not inspect.signature(function).parameters
-    except (TypeError, ValueError):  # compiled functions may have no signature
+    except (
+        Exception
+    ):  # compiled functions may have none; other objects may answer any name with an error of their own
         return False
 
 

@@ -33,7 +33,7 @@ class AttentionScores(NamedTuple):
 
 
 class DisentangledTransformer(NamedTuple):
-    """Weights of two layers of softmax attention on a stream with the blocks token, position, parent's token, prediction.
+    """Weights of two layers of softmax attention. Blocks of the stream: token, position, token of every parent, prediction.
 
     Attributes:
         embedding: one-hot symbols into the first block, shape (width, S).
@@ -186,7 +186,9 @@ def matched_contexts(symbols: Any, states: int, order: int, sharpness: Number) -
     m_i = \sum_{h=1}^k [s_{i-h} = s_{T+1-h}],$$
 
     where for $i \le h$ the fraction of $s_{T+1-h}$ among $s_1, \dots, s_i$ takes the place of the bracket. For
-    $\beta \to \infty$ these are the frequencies of what followed the last $k$ symbols, if they occurred before.
+    $\beta \to \infty$ these are the frequencies of what followed the last $k$ symbols, if they occurred before. If the last
+    $k$ symbols all equal $s_1$, the first positions, as long as they repeat $s_1$ (at most $k$), count too, although nothing
+    comes before them.
 
     Args:
         symbols: $s_1, \dots, s_T$ from 0 to $S - 1$, shape `(..., T)`.
@@ -202,11 +204,13 @@ def matched_contexts(symbols: Any, states: int, order: int, sharpness: Number) -
 
     Source: derived here, for chains of order $k$.
     """
-    size = np.shape(symbols)[-1] if np.ndim(symbols) else 0
+    if np.ndim(symbols) < 1:
+        raise ValueError(f"symbols must be (..., T), got {np.shape(symbols)}")
+    size = np.shape(symbols)[-1]
     s, m = _checked_symbols([None] * size, symbols, integer_at_least("states", states, 1))
     k = integer_at_least("order", order, 1)
     if k > size:
-        raise ValueError(f"order: must be at most the number of symbols, {size}, got {k}")
+        raise ValueError(f"order must be at most the number of symbols, {size}, got {k}")
     matches = np.zeros(s.shape)
     for h in range(1, k + 1):
         hits = s == s[..., size - h, None]

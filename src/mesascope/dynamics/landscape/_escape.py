@@ -70,9 +70,7 @@ def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: flo
         unit: a loss, such as that of the prediction 0.
         size: the natural size of weights.
     """
-    hessian = np.asarray(expand(landscape, vector).hessian)
-    curvatures, basis = np.linalg.eigh(hessian)
-    flat = FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
+    curvatures, basis, flat = _curvatures(landscape, vector, unit, size)
     index = int(np.sum(curvatures < -flat))
     free, stiff = np.abs(curvatures) <= flat, curvatures > flat
     softness = (basis[:, stiff] / curvatures[stiff]) @ basis[:, stiff].T
@@ -88,6 +86,20 @@ def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: flo
     return Escape(landscape, *there, -curvatures[:index], 2 if index else 0)
 
 
+def index_at(landscape: Landscape, vector: np.ndarray, unit: float, size: float) -> int:
+    """The number of negative curvatures; arguments as for `escape_from`."""
+    curvatures, _, flat = _curvatures(landscape, vector, unit, size)
+    return int(np.sum(curvatures < -flat))
+
+
+def _curvatures(
+    landscape: Landscape, vector: np.ndarray, unit: float, size: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Eigenvalues and eigenvectors of the Hessian, and below which size an eigenvalue counts as 0."""
+    curvatures, basis = np.linalg.eigh(np.asarray(expand(landscape, vector).hessian))
+    return curvatures, basis, FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
+
+
 @partial(quick_jit, level=0)
 def _field(escape: Escape, z: Array) -> tuple[Array, Array]:
     """V of order 3 or 4 at z, and its gradient along the directions of z."""
@@ -96,7 +108,7 @@ def _field(escape: Escape, z: Array) -> tuple[Array, Array]:
         return escape.landscape.gradient(escape.point + s * along)
 
     def second_power(s: Array, along: Array) -> Array:
-        """The coefficient of r² in ∇L(θ + (s + r) z)."""
+        """The coefficient of r² in ∇L(θ + (s + r) · along)."""
         first = _derivative(lambda r: slope(r, along))
         return _derivative(lambda r: first(r)[1])(s)[1] / 2
 
@@ -119,7 +131,7 @@ def _derivative(function: Callable[[Array], Array]) -> Callable[[Array], tuple[A
 def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float, float]:
     """The time in which the leading order lowers the loss by `fall`, and its rate κ in |z|' = κ|z|^{p−1} at the end.
 
-    Both are NaN where it never does. For order 2 the rate is the largest −λ.
+    Both are NaN where it never does. For order 2 the rate is the largest −λ, also where `fall` is NaN, which is not known.
 
     Args:
         escape: the leading order.
@@ -127,7 +139,9 @@ def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float,
         fall: > 0.
     """
     z = np.asarray(escape.directions) @ start
-    if escape.order == 0 or not np.any(z):
+    if escape.order == 2 and math.isnan(fall):
+        return math.nan, float(escape.rates[0])
+    if escape.order == 0 or math.isnan(fall) or not np.any(z):
         return math.nan, math.nan
     if escape.order == 2:
         return _time_of_exponentials(escape, z, fall), float(escape.rates[0])

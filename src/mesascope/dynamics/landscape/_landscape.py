@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import require_x64
-from mesascope.objectives import Engine, Objective, map_rows, objective_of, padded
+from mesascope.core import map_rows, padded, require_x64
+from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import FewShot, NextToken
 
 from .._integrate import masked_gradient
@@ -52,8 +52,8 @@ class Landscape(eqx.Module):
 
     @property
     def start(self) -> np.ndarray:
-        """The weights of the model, shape (n,)."""
-        return np.asarray(real_vector(self.model)[0])
+        """The weights of the model in double precision, shape (n,)."""
+        return np.asarray(real_vector(self.model)[0], float)
 
     def loss(self, vector: Array) -> Array:
         """L at θ."""
@@ -64,11 +64,12 @@ class Landscape(eqx.Module):
         return masked_gradient(self.objective, self.rebuild, self.allowed)(vector)
 
     def expansion(self, vector: Array) -> Expansion:
-        """L, ∇L and ∇²L at θ, 0 where masked: the two that are of lower order come with the Hessian."""
+        """L at θ, and ∇L and ∇²L, which are 0 where masked. One evaluation gives all three."""
 
         def slope(v: Array) -> tuple[Array, tuple[Array, Array]]:
             value, gradient = jax.value_and_grad(self.loss)(v)
-            return gradient * self.allowed, (value, gradient * self.allowed)
+            gradient = gradient * self.allowed
+            return gradient, (value, gradient)
 
         hessian, (value, gradient) = jax.jacfwd(slope, has_aux=True)(vector)
         hessian = hessian * self.allowed

@@ -71,7 +71,10 @@ def residual(slopes: Array, curvatures: Array, unit: Array) -> Array:
 
 
 class _State(NamedTuple):
-    """A point, and loss and gradient norm where the step to it began: the last step of all stays where it is."""
+    """A point; the other fields, but `steps` and `going`, are of the point before the step.
+
+    The last step does not move, so that in the end all are of one point.
+    """
 
     vector: Array
     loss: Array
@@ -93,7 +96,7 @@ def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> P
         relative = curvatures / largest
         damped = jnp.maximum(relative**2 + dampings[:, None] ** 2, NULL**2)
         gains = jnp.where(jnp.abs(relative) > NULL, relative / damped, 0.0)
-        trials = state.vector - (gains * slopes / largest) @ basis.T
+        trials = state.vector - landscape.allowed * ((gains * slopes / largest) @ basis.T)
         norms = jnp.linalg.norm(jax.lax.map(landscape.gradient, trials), axis=1)
         best = jnp.argmin(jnp.where(jnp.isfinite(norms), norms, jnp.inf))
         left = residual(slopes, curvatures, unit)

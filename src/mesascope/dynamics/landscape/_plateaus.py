@@ -15,7 +15,7 @@ from mesascope.records import Figure, Line, Panel, Points, Printed, Rule
 from .._flow import Flow
 from .._parameters import Mask, mask_vector
 from ._critical_point import loss_unit
-from ._escape import Escape, escape_from, time_to_fall
+from ._escape import escape_from, index_at, time_to_fall
 from ._landscape import Landscape, gradients, natural_size, real_vectors
 from ._newton import newton
 
@@ -37,12 +37,13 @@ class Plateau(eqx.Module, Generic[Model]):
         loss: L there.
         passed_at: L of the flow where its gradient is least.
         index: number of negative curvatures.
-        order: of the loss along which the flow leaves: 2 if linear, 3 or 4 where the Hessian has no negative curvature; 0 at
-            the end of the flow, or where no order up to 4 falls.
+        order: of the loss along which the flow leaves: 2 if linear, 3 or 4 where the Hessian has no negative curvature; 0
+            where the flow rests, or where no order up to 4 falls.
         rate: κ in |z|' = κ|z|^{order − 1}; of order 2 the largest negative curvature. NaN where the order is 0.
         enters: flow time at which the loss is halfway from the critical point before; 0 for the first.
-        leaves: flow time at which it is halfway to the next one; infinite for the last.
-        predicted: what the leading order says of `leaves`, from where the flow enters.
+        leaves: flow time at which it is halfway to the next one; infinite where the flow rests, NaN at the last one of a flow
+            that does not rest, since where it goes is not known.
+        predicted: what the leading order says of `leaves`, from where the flow enters; NaN where that is.
     """
 
     model: Model
@@ -61,7 +62,7 @@ class Plateaus(Printed, eqx.Module, Generic[Model]):
 
     Attributes:
         flow: the flow.
-        points: by time; the last one is where the flow ends, if it ended in a steady state.
+        points: by time; the last one is where the flow rests, if it ended in a steady state.
     """
 
     flow: Flow[Model]
@@ -109,8 +110,10 @@ class Plateaus(Printed, eqx.Module, Generic[Model]):
     def _printed(self) -> tuple[str, dict[str, str]]:
         values = {
             "losses": ", ".join(f"{one.loss:.6g}" for one in self.points),
-            "leaves": ", ".join(f"{one.leaves:.4g}" for one in self.points[:-1]),
-            "predicted": ", ".join(f"{one.predicted:.4g}" for one in self.points[:-1]),
+            "leaves": ", ".join(f"{one.leaves:.4g}" for one in self.points if math.isfinite(one.leaves)),
+            "predicted": ", ".join(
+                f"{one.predicted:.4g}" for one in self.points if math.isfinite(one.leaves)
+            ),
         }
         return f"Plateaus: {len(self)} critical points", values
 
@@ -139,6 +142,10 @@ def plateaus(flow: Flow[Model], *, mask: Mask | None = None) -> Plateaus[Model]:
     """
     if not isinstance(flow, Flow):
         raise TypeError(f"flow: must be what gradient_flow returned, got {type(flow).__name__}")
+    if flow.stats["steps"] == 0:
+        raise ValueError(
+            f"flow: took no step ({flow.result.message}), so that it shows no plateaus; start elsewhere"
+        )
     if len(flow.times) < 3:
         raise ValueError(
             f"flow: {len(flow.times)} saved points show no plateaus; raise saves of gradient_flow, 512 by default"
@@ -146,14 +153,33 @@ def plateaus(flow: Flow[Model], *, mask: Mask | None = None) -> Plateaus[Model]:
     landscape = Landscape(flow.objective, flow.model, mask_vector(flow.model, mask))
     path = _Path(flow.times, real_vectors(flow.trajectory), np.asarray(flow.loss))
     unit, size = float(loss_unit(landscape)), natural_size(landscape)
-    found = _visited(landscape, path, unit, size, flow.converged)
+    rests = flow.converged or flow.gradient_norm == 0
+    found = _visited(landscape, path, unit, size, rests)
     points, enters = [], 0.0
     for one, after in zip(found, [*found, None][1:], strict=True):
-        escape, leaves = None, math.inf
+        leaves = math.inf if rests else math.nan
         if after is not None:
-            escape = escape_from(landscape, one.vector, unit, size)
             leaves = path.time_of((one.loss + after.loss) / 2)
-        points.append(_plateau(landscape, path, one, after, escape, enters, leaves))
+        if leaves == math.inf:
+            index, order, rate, time = index_at(landscape, one.vector, unit, size), 0, math.nan, math.inf
+        else:
+            escape = escape_from(landscape, one.vector, unit, size)
+            index, order = escape.index, escape.order
+            fall = (one.loss - after.loss) / 2 if after else math.nan
+            time, rate = time_to_fall(escape, path.at(enters) - one.vector, fall)
+        points.append(
+            Plateau(
+                landscape.rebuild(one.vector),
+                one.loss,
+                float(path.losses[one.place]),
+                index,
+                order,
+                rate,
+                enters,
+                leaves,
+                enters + time,
+            )
+        )
         enters = leaves
     return Plateaus(flow, tuple(points))
 
@@ -215,41 +241,17 @@ def _nearest(
 
     Of those of one loss it is the one with the most weights that are 0: a head of three factors of which two are 0 is critical
     whatever the third is, and Newton's method alone ends where the small third is that of the flow. So small weights are
-    set to 0 before it begins.
+    set to 0 before it begins, but for those that the mask keeps.
     """
     found: tuple[np.ndarray, float] | None = None
+    free = np.asarray(landscape.allowed) == 1
     for cut in _CUTS:
-        guess = np.where(np.abs(point) < cut * size, 0.0, point)
+        guess = np.where((np.abs(point) < cut * size) & free, 0.0, point)
         end = jax.device_get(newton(landscape, jnp.asarray(guess)[None], jnp.asarray(unit), _POLISHED))
         its = float(end.loss[0])
-        near = end.residuals[0, end.steps[0]] <= _CRITICAL and abs(its - loss) < _NEAR * fall
+        near = end.residuals[0, end.steps[0]] <= _CRITICAL and abs(its - loss) <= _NEAR * fall
         if near and (found is None or abs(its - loss) < abs(found[1] - loss) - _SAME * fall):
             found = end.vector[0], its
-            if abs(its - loss) < _CLOSE * fall:
+            if abs(its - loss) <= _CLOSE * fall:
                 break
     return found
-
-
-def _plateau(
-    landscape: Landscape,
-    path: _Path,
-    one: _Visited,
-    after: _Visited | None,
-    escape: Escape | None,
-    enters: float,
-    leaves: float,
-) -> Plateau[Any]:
-    time, rate = math.inf, math.nan
-    if escape is not None and after is not None:
-        time, rate = time_to_fall(escape, path.at(enters) - one.vector, (one.loss - after.loss) / 2)
-    return Plateau(
-        landscape.rebuild(one.vector),
-        one.loss,
-        float(path.losses[one.place]),
-        escape.index if escape else 0,
-        escape.order if escape else 0,
-        rate,
-        enters,
-        leaves,
-        enters + time,
-    )

@@ -109,6 +109,8 @@ def stability_at(landscape: Landscape, vector: np.ndarray, known: Symmetries) ->
     free = np.asarray(landscape.allowed) == 1
     curvatures, basis = np.linalg.eigh(hessian[np.ix_(free, free)])
     left = float(residual(jnp.asarray(basis.T @ slope[free]), jnp.asarray(curvatures), loss_unit(landscape)))
+    if not np.isfinite(left):
+        raise ValueError("model: loss, gradient or curvature is not finite there; take other weights")
     if not left <= _CRITICAL:
         raise ValueError(
             f"model: not a critical point, a Newton step would still lower the loss by {left**2:.1e} of itself (at most "

@@ -55,6 +55,7 @@ def preconditioned_linear_transformer(
     """
     from mesascope.models import PreconditionedLinearAttention
 
+    dim = integer_at_least("dim", dim, 1)
     if start is None:
         keys = split_keys(key, integer_at_least("layers", layers, 1))
         each = [PreconditionedLinearAttention.gaussian(dim + 1, scale, key=k) for k in keys]
@@ -95,6 +96,7 @@ def step_size_transformer(
 
     from mesascope.models import StepSizeAttention
 
+    dim = integer_at_least("dim", dim, 1)
     given = np.eye(dim) if metric is None else square_matrix("metric", metric)
     if len(given) != dim:
         raise SpecError(f"must have the shape ({dim}, {dim})", "metric")

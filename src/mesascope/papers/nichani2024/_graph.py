@@ -290,17 +290,16 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/several-parents",
-        title="A head for every parent suffices for chains of higher order",
-        statement="""Two layers with a head for each of the k symbols before predict, by comparing the last k symbols with
-            those before every position, what followed them in a chain of order k.""",
+        title="A head for every parent, and a comparison, count contexts of chains",
+        statement="""Let head h of the first layer copy the symbol h positions before, and the second layer compare all k with
+            the last k symbols: symbols are predicted with weights e^{βm}, m being how many agree.""",
         source="""derived here; nichani2024 trains models with a head for each of two parents (authors' code,
             multi_parent.ipynb)""",
         origin="ours",
         evidence="exact",
         settings=presets(_Chains()),
         check=_chains,
-        criterion="""For orders 2 and 3, scores β = 3 and 60: both sides must agree to 1e-12, rounding of double precision, and
-            the e^−60 = 10⁻²⁶ that heads give to other positions.""",
+        criterion=f"For orders 2 and 3, β = 3 and 60; the first k positions count by fractions. {_IDENTITY}",
     ),
     Claim(
         id=f"{PAPER}/first-gradient",

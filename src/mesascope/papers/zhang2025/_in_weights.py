@@ -62,8 +62,7 @@ def _course(settings: _Shares, share: float) -> _Course:
         gradient_flow(_start(settings), _training_data(settings, share), task, tolerance=1e-6)
     )
     in_weights, in_context = (
-        2 * np.asarray(losses(ExactMoments().objective(process, task, "t"), flow.trajectory))
-        for process in (known, new)
+        2 * losses(ExactMoments().objective(process, task, "t"), flow.trajectory) for process in (known, new)
     )
     power = known.vector**2 @ settings.eigenvalues
     return _Course(np.asarray(flow.times), in_weights / power, in_context / sum(settings.eigenvalues))

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from mesascope.core import enable_x64, one_thread
+from mesascope.core import enable_x64, one_thread, require_backend
 
 from ._execute import End, Request
 from ._together import execute_together
@@ -27,10 +27,15 @@ def work(root: str, runs: Sequence[str], request: Request) -> tuple[End, ...]:
 
 
 def compute_alone() -> None:
-    """Compute in 64 bit and, unless JAX has started, on one thread."""
+    """Compute in 64 bit and, unless JAX has started, on one thread.
+
+    Raises:
+        BackendError: JAX cannot compute here.
+    """
     if "jax" not in sys.modules:
         os.environ.update(one_thread())
     import jax
 
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
         enable_x64()
+    require_backend()
