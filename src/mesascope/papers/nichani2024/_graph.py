@@ -291,8 +291,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/several-parents",
         title="A head for every parent, and a comparison, count contexts of chains",
-        statement="""Let head h of the first layer copy the symbol h positions before, and the second layer compare all k with
-            the last k symbols: symbols are predicted with weights e^{βm}, m being how many agree.""",
+        statement="""Let head h of the first layer copy the symbol h positions before, and the second layer compare these k
+            symbols with the last k: symbols are predicted with weights e^{βm} if m agree.""",
         source="""derived here; nichani2024 trains models with a head for each of two parents (authors' code,
             multi_parent.ipynb)""",
         origin="ours",
