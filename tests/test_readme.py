@@ -63,7 +63,7 @@ def _is_named_as_a_step(names, folder, capsys):
     answer = names["answer"]
     assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
     assert answer.ranking[0].interval[1] < 0.01
-    _prints_what_comes_first(names["training"].model, capsys)
+    _prints_what_comes_first(capsys)
     question = specification("question.toml")
     (folder / "question.toml").write_text(f"{question}learners = {json.dumps(names['names'])}")
     capsys.readouterr()
@@ -71,13 +71,13 @@ def _is_named_as_a_step(names, folder, capsys):
     assert json.loads(capsys.readouterr().out)["candidates"] == ["gradient-descent"]
 
 
-def _prints_what_comes_first(model, capsys):
-    """The first block of the README, with the model that its second part trains."""
+def _prints_what_comes_first(capsys):
+    """The first block of the README."""
     capsys.readouterr()
     code, text = re.search(
         r"<!-- question -->\n```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S
     ).groups()
-    exec(code, {"my_model": model})
+    exec(code, {})
     RUNNERS["text"](text, {"printed": capsys.readouterr().out})
 
 
