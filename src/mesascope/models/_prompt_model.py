@@ -43,6 +43,11 @@ class PromptModel(eqx.Module):
             )
         self.embedding, self.network, self.readout = embedding, network, readout
 
+    @property
+    def one_pass(self) -> bool:
+        """Whether one pass predicts after every number of examples: interleaved prompts in a causal network."""
+        return self.embedding.layout == "interleaved" and self.network.causal
+
     def predictions(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
         """Return ŷ_{t+1}, the predicted label of the query x_{t+1} after the examples 1 … t, for every t = 0 … N.
 
@@ -63,7 +68,7 @@ class PromptModel(eqx.Module):
         refuse_stacked(self)
         x, y = jnp.asarray(x), jnp.asarray(y)
         stream = self.embedding(x, y)
-        if self.embedding.layout == "interleaved" and self.network.causal:
+        if self.one_pass:
             return self._labels(apply_network(self.network, stream, loops)[..., ::2, :])
         prefixes = [self(x[..., : t + 1, :], y[..., :t], loops=loops) for t in range(x.shape[-2])]
         return jnp.stack(prefixes, -1)

@@ -60,14 +60,29 @@ def _built_in(model: Any, problems: Problems) -> np.ndarray:
             f"model: {type(model).__name__} reads {reads}, and these data are {are}; take another process"
         )
     arrays = context_arrays(problems, len(problems.weights) - 1)
-    found = _predictions(model, *arrays)
-    found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
+    if problems.prompts and not model.one_pass:
+        found = _after_each(model, problems)
+    else:
+        found = _predictions(model, *arrays)
+        found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
     if not problems.prompts:
         found = np.concatenate([np.zeros_like(found[:, :1]), found], 1)
     _check_shape(found, (problems.tasks, len(problems.weights)), problems, arrays)
     _check_numbers(found, problems)
     found = found[..., None] if problems.prompts else found
     return np.where(problems.weights[:, None] > 0, found, 0)
+
+
+def _after_each(model: PromptModel, problems: Problems) -> np.ndarray:
+    """The labels after the numbers of examples that count, shape (batch, N + 1), and 0 after others: a pass for each."""
+    found = {int(n): np.asarray(_label(model, *context_arrays(problems, int(n)))) for n in problems.lengths}
+    none = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(n, none) for n in range(len(problems.weights))], 1)
+
+
+@jax.jit  # as below
+def _label(model: Any, x: Any, y: Any) -> Any:
+    return model(x, y)
 
 
 @jax.jit  # once, so that models of one architecture are compiled once
