@@ -68,9 +68,8 @@ def test_sharp_comparison_finds_what_followed_the_last_two_symbols():
     symbols = np.array([0, 1, 2, 0, 1, 1, 2, 0, 1])  # 2 and 1 followed 0 1
     counted = theory.matched_contexts(symbols, 3, 2, 200)
     assert counted == pytest.approx([0, 1 / 2, 1 / 2], abs=1e-15)
-    symbols = np.array(
-        [0, 2, 0, 0, 1, 0, 0]
-    )  # 1 followed 0 0; position 1 counts too, which repeats the 0 that all equal
+    # 1 followed 0 0; position 1 counts too, since its symbol is that of both last ones
+    symbols = np.array([0, 2, 0, 0, 1, 0, 0])
     assert theory.matched_contexts(symbols, 3, 2, 200) == pytest.approx([1 / 2, 1 / 2, 0], abs=1e-15)
 
 

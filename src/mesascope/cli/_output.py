@@ -181,9 +181,10 @@ def compute_in_64_bits() -> None:
 
 def compute_on_every_core() -> None:
     """Give JAX every core as a device, before it starts, unless the user has set their number."""
-    import jax
+    with delayed_interrupts():
+        import jax
 
-    from mesascope.core import cores
+        from mesascope.core import cores
 
     unset = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
     if unset and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):

@@ -11,7 +11,7 @@ def require_backend() -> None:
     """Start JAX on its platform.
 
     Raises:
-        BackendError: it does not start, with the variable that names the platform.
+        BackendError: it does not start; names the variable with which a platform is chosen.
     """
     import jax
 
@@ -20,7 +20,9 @@ def require_backend() -> None:
     except Exception as error:  # of several kinds, some without text
         asked = jax.config.jax_platforms  # type: ignore[attr-defined]  # defined at run time
         reason = str(error).partition("\n")[0] or "it is not installed, or finds no device"
+        if asked:
+            told = f"JAX_PLATFORMS={asked}: JAX cannot compute on this platform ({reason}); unset the variable, or name a"
+            raise BackendError(f"{told} platform of this machine, such as cpu") from error
         raise BackendError(
-            f"JAX_PLATFORMS={asked or ''}: JAX cannot compute on this platform ({reason}); unset the variable, or name a "
-            "platform of this machine, such as cpu"
+            f"JAX does not start ({reason}); JAX_PLATFORMS=cpu computes without an accelerator"
         ) from error

@@ -191,9 +191,8 @@ def _moments(factors: Callable[..., Array], tasks: Tasks) -> Array:
 def _with_query(m: Array, u: Array, sigma: Array, law: Array, query: Array, noise: Array) -> list[Array]:
     """Return the factors of `_of_examples`, and of 2t/ρ², 1/ρ² and −2/ρ, which s brings, given Σ and σ²."""
     bias, own = _self_term(m[:, :-1], u[:, :-1], sigma)
-    through = (
-        _mean(_crossed(m, u, sigma, noise)) @ law
-    )  # the same expression as in `_of_examples`: compiled once
+    # the same expression as in `_of_examples`: compiled once
+    through = _mean(_crossed(m, u, sigma, noise)) @ law
     terms = [bias @ through[:, 0], own, bias @ query[0, 1:-1]]  # the last is 0 where the mean of w is
     return _of_examples(m, u, sigma, law, query, noise) + terms
 

@@ -165,7 +165,7 @@ def plateaus(flow: Flow[Model], *, mask: Mask | None = None) -> Plateaus[Model]:
         else:
             escape = escape_from(landscape, one.vector, unit, size)
             index, order = escape.index, escape.order
-            fall = (one.loss - after.loss) / 2 if after else math.nan
+            fall = (one.loss - after.loss) / 2 if after is not None else math.nan
             time, rate = time_to_fall(escape, path.at(enters) - one.vector, fall)
         points.append(
             Plateau(
