@@ -31,10 +31,12 @@ os.environ.setdefault(
 )
 
 import jax  # reads the environment
+import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser as browser  # for every test of a page
 from mesascope.core import forget_programs
+from mesascope.specs._registry import FAMILIES, is_ours
 
 # The library never touches jax's configuration; whoever runs it does, here as in the command line.
 jax.config.update("jax_enable_x64", True)
@@ -55,3 +57,14 @@ _finished = count(1)
 def pytest_runtest_logfinish():
     if next(_finished) % _TESTS_BETWEEN == 0:
         forget_programs()  # a worker that runs thousands of tests compiles more than a process may keep
+
+
+@pytest.fixture(autouse=True)
+def kinds_of_others():
+    """What a test declares, or a page that it runs, is not known to the next."""
+    before = {family: dict(known) for family, known in FAMILIES.items()}
+    yield
+    for family, known in FAMILIES.items():
+        ours = {name: cls for name, cls in known.items() if is_ours(cls)}
+        known.clear()
+        known.update(before.get(family, {}) | ours)

@@ -23,7 +23,6 @@ from mesascope.lab._setting import (
 from mesascope.lab._sizes import IDENTIFY_TASKS, IDENTIFY_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 from mesascope.lab._training_panel import _rate, _whole
 from mesascope.specs import known_kinds, load_plugin
-from mesascope.specs._registry import FAMILIES
 from mesascope.studies import SpecError
 
 GAUSSIAN = {"kind": "gaussian", "scale": 1.0}
@@ -133,29 +132,26 @@ def test_fields_of_a_law_of_ones_own_are_edited_by_their_types(tmp_path):
     file = tmp_path / "of_the_form.py"
     file.write_text(PLUGIN)
     load_plugin(file)
-    try:
-        fields = {field.name: field for field in kind_fields("law", "of-the-form")}
-        assert [field.label for field in fields.values()] == [
-            *("width b > 0", "a table of anything", "any matrix", "any numbers", "whether to flip")
-        ]
-        form = form_of(read_setting({**DEFAULT, "law": {"kind": "of-the-form"}}))
-        assert form["law.scale"] == "0.25" and fields["law.scale"].editor.slider(0.25) == (
-            0.025,
-            0.75,
-            0.0125,
-        )
-        assert (form["law.several"], form["law.flag"]) == ("1, 1/2", "false")
-        given = {"law.table": '{"x": [1, "b"]}', "law.matrix": "1 2\n3 4", "law.flag": "true"}
-        law = setting_of(form | given).law
-        assert (law.table, law.matrix, law.flag) == ({"x": [1, "b"]}, ((1, 2), (3, 4)), True)
-        again = form_of(setting_of(form | given))
-        assert again["law.table"] == given["law.table"] and again["law.matrix"] == "1.0, 2.0\n3.0, 4.0"
-        with pytest.raises(SpecError) as raised:
-            setting_of(form | {"law.matrix": "1 2\n3"})
-        assert field_of(raised.value, form) == "law.matrix"
-        assert from_query(to_query(setting_of(form | given))) == setting_of(form | given)
-    finally:
-        del FAMILIES["law"]["of-the-form"]
+    fields = {field.name: field for field in kind_fields("law", "of-the-form")}
+    assert [field.label for field in fields.values()] == [
+        *("width b > 0", "a table of anything", "any matrix", "any numbers", "whether to flip")
+    ]
+    form = form_of(read_setting({**DEFAULT, "law": {"kind": "of-the-form"}}))
+    assert form["law.scale"] == "0.25" and fields["law.scale"].editor.slider(0.25) == (
+        0.025,
+        0.75,
+        0.0125,
+    )
+    assert (form["law.several"], form["law.flag"]) == ("1, 1/2", "false")
+    given = {"law.table": '{"x": [1, "b"]}', "law.matrix": "1 2\n3 4", "law.flag": "true"}
+    law = setting_of(form | given).law
+    assert (law.table, law.matrix, law.flag) == ({"x": [1, "b"]}, ((1, 2), (3, 4)), True)
+    again = form_of(setting_of(form | given))
+    assert again["law.table"] == given["law.table"] and again["law.matrix"] == "1.0, 2.0\n3.0, 4.0"
+    with pytest.raises(SpecError) as raised:
+        setting_of(form | {"law.matrix": "1 2\n3"})
+    assert field_of(raised.value, form) == "law.matrix"
+    assert from_query(to_query(setting_of(form | given))) == setting_of(form | given)
 
 
 def test_the_last_term_stays_the_last_when_the_horizon_moves():

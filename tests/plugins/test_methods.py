@@ -12,7 +12,6 @@ from mesascope.cli import main
 from mesascope.processes import IdenticalLaw, Law, ProductTerm, PromptProcess, Prompts, SequenceProcess
 from mesascope.processes import require_possible_moments as require_possible
 from mesascope.specs import load_plugin, plugin_error
-from mesascope.specs._registry import FAMILIES
 
 LAW = '''
 import jax
@@ -56,8 +55,7 @@ def loss(tmp_path, monkeypatch, capfd):
         status = main(["loss", str(tmp_path / "spec.json"), *options])
         return SimpleNamespace(status=status, **capfd.readouterr()._asdict())
 
-    yield run
-    FAMILIES["law"].pop("mine", None)
+    return run
 
 
 @pytest.mark.parametrize("method", ["line_moment", "sample"])
@@ -103,10 +101,7 @@ def test_an_error_of_a_learner_is_one_line_with_its_place(tmp_path, monkeypatch,
         **{"horizon": 4, "tasks": 80, "learners": ["failing", "zero"]},
     }
     (tmp_path / "spec.json").write_text(json.dumps(asked))
-    try:
-        status = main(["identify", str(tmp_path / "spec.json"), "--plugin", str(tmp_path / "mine.py")])
-    finally:
-        FAMILIES["learner"].pop("failing")
+    status = main(["identify", str(tmp_path / "spec.json"), "--plugin", str(tmp_path / "mine.py")])
     told = f"the learner 'failing' raised AttributeError in respond, {tmp_path / 'mine.py'}:12: "
     ended = capfd.readouterr()
     assert (status, ended.out) == (2, "") and ended.err.startswith(f"mesascope identify: {told}")

@@ -9,7 +9,6 @@ import pytest
 
 from mesascope.records import RecordError, canonical_json, code_digest
 from mesascope.specs import SpecError
-from mesascope.specs._registry import FAMILIES
 from mesascope.studies import CertifySpec, FlowSpec, IdentifySpec, LossSpec, TrainSpec, parse_spec
 from mesascope.studies.sweeps import _run_id
 from mesascope.studies.sweeps._modules import importable
@@ -204,14 +203,11 @@ def test_the_sources_of_an_installed_package_count(tmp_path, monkeypatch):
     (package / "numbers.py").write_text("SCALE = 1")
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("laws_of_others")
-    try:
-        data = flow(law="of-another-package")
-        before = id_of(data)
-        assert id_of(data) == before
-        (package / "numbers.py").write_text("SCALE = 12")
-        assert id_of(data) != before
-    finally:
-        del FAMILIES["law"]["of-another-package"]
+    data = flow(law="of-another-package")
+    before = id_of(data)
+    assert id_of(data) == before
+    (package / "numbers.py").write_text("SCALE = 12")
+    assert id_of(data) != before
 
 
 LEARNER = """
@@ -234,10 +230,7 @@ def test_the_sources_of_learners_of_other_packages_count(tmp_path, monkeypatch):
     (tmp_path / "learners_of_others.py").write_text(LEARNER)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("learners_of_others")
-    try:
-        with_it = [id_of(one, IdentifySpec) for one in (alone, every)]
-        assert with_it[0] == before[0] and with_it[1] != before[1]
-        (tmp_path / "learners_of_others.py").write_text(LEARNER + "# edited")
-        assert id_of(every, IdentifySpec) not in (before[1], with_it[1])
-    finally:
-        del FAMILIES["learner"]["constant-answer"]
+    with_it = [id_of(one, IdentifySpec) for one in (alone, every)]
+    assert with_it[0] == before[0] and with_it[1] != before[1]
+    (tmp_path / "learners_of_others.py").write_text(LEARNER + "# edited")
+    assert id_of(every, IdentifySpec) not in (before[1], with_it[1])
