@@ -65,6 +65,14 @@ def test_without_a_place_nothing_is_kept(cache, monkeypatch):
     assert program_folder() == ""
 
 
+def test_a_relative_folder_is_ignored(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert Path(program_folder()).is_relative_to(tmp_path / "home" / ".cache")
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
 def test_the_oldest_are_removed_when_there_is_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(_program_cache, "_MAX_BYTES", 40)
     for number in range(6):

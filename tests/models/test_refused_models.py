@@ -107,6 +107,23 @@ REFUSED = {
     "loops of prompts": (lambda: PROMPT.predictions(X, Y, loops=3), TypeError, "is not looped"),
     # builders
     "no layers": (lambda: linear_transformer(2, 0, key=KEY), ValueError, "layers must be at least 1"),
+    "too many layers": (
+        lambda: prompt_linear_transformer(2, 10**9, key=KEY),
+        ValueError,
+        "layers must be at most 1024",
+    ),
+    "dimension that no memory holds": (
+        lambda: prompt_linear_transformer(10**9, 1, key=KEY),
+        ValueError,
+        "prompt_linear_transformer dim must be at most 1024",
+    ),
+    "fields that do not fit together": (
+        lambda: prompt_linear_transformer(
+            2, 1, heads=2, key=KEY, start={"kind": "gradient-descent", "step_sizes": [1]}
+        ),
+        ValueError,
+        "PromptLinearTransformer heads must be 1 if start",
+    ),
     "no blocks": (lambda: transformer(2, 4, 0, 2, 5, key=KEY), ValueError, "layers must be at least 1"),
     "complex tokens in a real transformer": (
         lambda: transformer(2, 4, 1, 2, 5, key=KEY)(1j * np.ones((3, 5, 2))),

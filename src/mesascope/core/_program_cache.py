@@ -36,7 +36,9 @@ def program_folder() -> str:
     No other user may write there: the programs are run.
     """
     try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mesascope"
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        # its specification: a relative path is ignored
+        cache = (given if given.is_absolute() else Path.home() / ".cache") / "mesascope"
         folder = cache / "programs" / _cpu()
         for own in (cache, folder.parent, folder):
             own.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,19 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from mesascope.processes import LawField, Parts, SamplesField
-from mesascope.specs import Dim, Matrix, Nonnegative, Numbers, Positive, Real, Scale, Token, error_path
-from mesascope.studies import Horizon, SpecError
+from mesascope.specs import (
+    Dim,
+    Horizon,
+    Matrix,
+    Nonnegative,
+    Numbers,
+    Positive,
+    Real,
+    Scale,
+    Token,
+    error_path,
+)
+from mesascope.studies import SpecError
 
 from ._setting import read_value
 

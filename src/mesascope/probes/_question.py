@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from mesascope.core import finite_number, integer_at_least, named_key
-from mesascope.objectives import Task
+from mesascope.objectives import Task, check_task, refuse_large_batches
 from mesascope.records import MAX_PARTS
-from mesascope.specs import show, unknown
+from mesascope.specs import error_path, show, unknown
 
 from ._fitters import fitters, known_learners, learners_for, why_unreadable
 from ._identification import Asked
@@ -53,10 +53,15 @@ class Question:
         """Return the settings.
 
         Raises:
-            ValueError: too few tasks for the level, an unknown learner, a tolerance that is not in (0, 1).
+            TypeError: the task does not fit the process.
+            ValueError: too few tasks for the level, or more than 4 GiB of them; an unknown learner, a tolerance that is
+                not in (0, 1).
         """
+        check_task(process, task)
         level, tolerance = float(finite_number("level", level)), _checked_tolerance(tolerance)
         tasks = _checked_tasks(tasks, level)
+        with error_path("tasks"):
+            refuse_large_batches(process, task, tasks)
         names = _checked_names(learners, process)
         return cls(
             process, task, tasks, seed, tolerance, level, _checked_parts(parts, names, process), tuple(names)

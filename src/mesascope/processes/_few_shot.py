@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
+from pydantic import PlainSerializer, PlainValidator
 
 from ..core import exact, integer_at_least
-from ..specs import Number, integer, kind
+from ..specs import Examples, Number, kind
 from ._task import Task
 from ._weights import Pairs, checked_weights, given_weights, meaning_of, show_weights, written_weights
 
@@ -22,7 +22,7 @@ class FewShot(Task):
     The example count $t$ is the number of pairs seen when the label of the query $x_{t+1}$ is predicted.
 
     Args:
-        examples: the largest example count $N \ge 1$; prompts hold one more pair, the query of $t = N$.
+        examples: the largest example count, $1 \le N \le 10^6$; prompts hold one more pair, the query of $t = N$.
         weights: `None` for $w_N = 1$ and all others 0: only the last query counts; or a mapping from example
             counts to weights, where missing counts have weight 0; or a sequence of the $N + 1$ weights for
             $t = 0, \dots, N$. Weights are finite and non-negative, at least one is positive.
@@ -31,7 +31,7 @@ class FewShot(Task):
         weights: `None` when only $w_N = 1$ counts, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 
-    examples: Annotated[int, BeforeValidator(integer), Field(ge=1)]
+    examples: Examples
     weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
     def __post_init__(self) -> None:

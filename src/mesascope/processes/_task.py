@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
+from pydantic import PlainSerializer, PlainValidator
 
 from ..core import exact, integer_at_least
-from ..specs import Component, Number, integer, kind
+from ..specs import Component, Horizon, Number, kind
 from ._weights import Pairs, checked_weights, given_weights, meaning_of, show_weights, written_weights
 
 
@@ -36,7 +36,7 @@ class NextToken(Task):
     is the paper's autoregressive loss (zheng2024, Section 3).
 
     Args:
-        horizon: tokens per sequence $T \ge 3$.
+        horizon: tokens per sequence, $3 \le T \le 10^{12}$.
         weights: `None` for $w_t = 1$; or a mapping from context lengths to weights, where missing lengths
             have weight 0; or a sequence of the $T - 2$ weights for $t = 2, \dots, T-1$. Weights are finite
             and non-negative, at least one is positive. An array of size $T$ is stored only if it is given.
@@ -45,7 +45,7 @@ class NextToken(Task):
         weights: `None` when every weight is 1, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 
-    horizon: Annotated[int, BeforeValidator(integer), Field(ge=3)]
+    horizon: Horizon
     weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ from ._fields import MAX_DIM as MAX_DIM
 from ._fields import Count as Count
 from ._fields import Depth as Depth
 from ._fields import Dim as Dim
+from ._fields import Examples as Examples
+from ._fields import Horizon as Horizon
 from ._fields import Location as Location
 from ._fields import Matrix as Matrix
 from ._fields import Nonnegative as Nonnegative
@@ -83,4 +85,5 @@ from ._shape import Data as Data
 from ._shape import Shape as Shape
 from ._signatures import Built as Built
 from ._signatures import kind_of_function as kind_of_function
+from ._signatures import require_value as require_value
 from ._source_alone import SourceAlone as SourceAlone

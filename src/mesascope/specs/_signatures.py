@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar, cast
 
-from pydantic import StrictBool
+from pydantic import StrictBool, TypeAdapter, ValidationError
 
+from ._errors import first_error
 from ._fields import Rho
 from ._kinds import Component, kind, known_kinds
 
@@ -103,6 +104,15 @@ def kind_of_function(
     metaclass: Any = type(base)
     made = metaclass(title, (base,), namespace)
     return cast("type[_T]", kind(name, **example)(made))
+
+
+def require_value(type_: Any, value: Any, name: str) -> None:
+    """Refuse a value that is not of a type of fields; the error begins with `name`."""
+    try:
+        TypeAdapter(type_).validate_python(value)
+    except ValidationError as error:
+        first = first_error(error)
+        raise (TypeError if isinstance(first, TypeError) else ValueError)(f"{name} {first.what}") from None
 
 
 def _documentation(

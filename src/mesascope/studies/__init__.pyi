@@ -5,7 +5,6 @@ from ._certify import certify_spec as certify_spec
 from ._certify import check_certificate as check_certificate
 from ._checkpoints import Checkpoints as Checkpoints
 from ._data import DataSpec as DataSpec
-from ._data import Horizon as Horizon
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
 from ._flow_plateaus import follow_with_plateaus as follow_with_plateaus

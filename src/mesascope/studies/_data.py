@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.models import require_readable
 from mesascope.processes import (
@@ -18,6 +18,8 @@ from mesascope.processes import (
 )
 from mesascope.specs import (
     Dim,
+    Examples,
+    Horizon,
     Number,
     Plugins,
     Shape,
@@ -27,7 +29,6 @@ from mesascope.specs import (
     default_plugins,
     error_path,
     in_file_form,
-    integer,
     one_of,
     unknown,
 )
@@ -35,8 +36,6 @@ from mesascope.specs import (
 if TYPE_CHECKING:
     from mesascope.objectives import Task
 
-_MAX_HORIZON = 10**12
-_MAX_EXAMPLES = 10**6  # weights are listed one by one
 _NAMED = ("last", "every")
 
 
@@ -49,10 +48,6 @@ def _named_or_weights(value: Any) -> Any:
     return value
 
 
-Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=_MAX_HORIZON)]
-"""Tokens per sequence T."""
-Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=_MAX_EXAMPLES)]
-"""Examples N before the query."""
 Weights: TypeAlias = Annotated[
     dict[int, Number] | tuple[Number, ...] | None,
     PlainValidator(given_weights),

@@ -134,12 +134,9 @@ class IdentifySpec(Judged):
             ValueError: 64-bit mode is off.
         """
         from mesascope.core import require_x64
-        from mesascope.objectives import refuse_large_batches
 
         require_x64("identify")
         process, task = self.build_data()
-        with error_path("tasks"):
-            refuse_large_batches(process, task, self.tasks)
         settings = {"tasks": self.tasks, "search": self.search, **self.judging()}
         return IdentifyRun(self, self._model(), process, task, settings)
 

@@ -94,12 +94,9 @@ class AlongSpec(Judged):
             ValueError: 64-bit mode is off.
         """
         from mesascope.core import require_x64
-        from mesascope.objectives import refuse_large_batches
 
         require_x64("identify_along")
         process, task = self.build_data()
-        with error_path("tasks"):
-            refuse_large_batches(process, task, self.tasks)
         settings = {"tasks": self.tasks, **self.judging()}
         with error_path("run"):
             return AlongRun(self, Checkpoints(self.run), process, task, settings)

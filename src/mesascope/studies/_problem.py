@@ -10,6 +10,7 @@ from mesascope.objectives import EngineField, ExactMoments
 from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken, require_possible_moments
 from mesascope.specs import (
     Dim,
+    Horizon,
     Plugins,
     Rho,
     Spec,
@@ -22,7 +23,7 @@ from mesascope.specs import (
     unknown,
 )
 
-from ._data import Horizon, Weights
+from ._data import Weights
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention

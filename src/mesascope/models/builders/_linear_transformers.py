@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from mesascope.core import integer_at_least, split_keys
+from mesascope.core import split_keys
 from mesascope.specs import TOKENS, Depth, Positive, Rho, Size, error_path, kind
 
 from .._normalizer import Normalizer
@@ -118,7 +118,7 @@ def linear_transformer(
     """
     from mesascope.models import LinearSelfAttention
 
-    keys = split_keys(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, layers)
     return on_paired_tokens(
         dim, [LinearSelfAttention.gaussian(3 * dim, heads, scale, key=k, normalizer=normalizer) for k in keys]
     )
@@ -150,7 +150,7 @@ def factored_linear_transformer(
     """
     from mesascope.models import FactoredLinearSelfAttention
 
-    keys = split_keys(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, layers)
     drawn = [
         FactoredLinearSelfAttention.gaussian(
             3 * dim, heads, scale, key=k, key_size=key_size, value_size=value_size, normalizer=normalizer
@@ -186,7 +186,7 @@ def mesa_transformer(
     """
     from mesascope.models import MesaLayer
 
-    keys = split_keys(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, layers)
     sizes: Any = {"key_size": key_size, "value_size": value_size, "regularization": regularization}
     return on_paired_tokens(dim, [MesaLayer.gaussian(3 * dim, heads, scale, key=k, **sizes) for k in keys])
 

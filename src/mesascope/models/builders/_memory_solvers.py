@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from mesascope.core import integer_at_least
 from mesascope.specs import PROMPTS, Data, Positive, error_path, of_family, one_of
 
 from .._specified import FeatureMap, Keys
@@ -46,7 +45,7 @@ def prompt_memory_solver(
     """
     from mesascope.models import LastEntry, PromptModel, StackedPrompt
 
-    one = np.eye(integer_at_least("dim", dim, 1) + 1)
+    one = np.eye(dim + 1)
     inputs, label = one[:dim], one[dim:]
     layer = _solver(inputs, inputs, label, float(gain) * label.T, rule, keys, feature_map, "examples", key)
     return PromptModel(StackedPrompt(dim), layer, LastEntry(1))
@@ -79,7 +78,7 @@ def memory_solver(
 
     from .._around_layer import AfterFirst
 
-    now, before = np.eye(3 * integer_at_least("dim", dim, 1)).reshape(3, dim, 3 * dim)[1:]
+    now, before = np.eye(3 * dim).reshape(3, dim, 3 * dim)[1:]
     layer = _solver(before, now, now, float(gain) * np.eye(dim), rule, keys, feature_map, "causal", key)
     return SequenceModel(PairedTokens(dim), AfterFirst(layer), FirstBlock(dim))
 

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import abc
+import inspect
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from mesascope.specs import Built, Component, Data, Seed, Shape, SpecError, kind_of_function, known_kinds
+from mesascope.specs import (
+    Built,
+    Component,
+    Data,
+    Dim,
+    Seed,
+    Shape,
+    Size,
+    SpecError,
+    kind_of_function,
+    known_kinds,
+    require_value,
+)
 
 if TYPE_CHECKING:
     from mesascope.models import PromptModel, SequenceModel
@@ -59,7 +73,15 @@ class BuiltModel(Built, ModelKind):
         )
 
 
-_GIVEN = ("dim", "vocabulary", "horizon", "examples", "complex_tokens", "key")
+_GIVEN = {
+    "dim": Dim,
+    "vocabulary": Size,
+    "horizon": Size,
+    "examples": Size,
+    "complex_tokens": bool,
+    "key": Any,
+}
+"""Arguments that the data and the seed give, with their types."""
 
 
 def model(
@@ -70,7 +92,7 @@ def model(
     The function is called with those of these arguments that it has: `dim`, the dimension of tokens or inputs;
     `vocabulary`, the number of symbols; `horizon`, the longest context of a sequence; `examples`, the number of examples
     of a prompt; `complex_tokens`, whether tokens are complex; `key`, a random key. All other parameters are fields of
-    specifications, with `seed`.
+    specifications, with `seed`. In Python, too, the function refuses what a specification may not hold.
 
     Args:
         name: the name in specifications.
@@ -83,9 +105,24 @@ def model(
         made = kind_of_function(name, function, BuiltModel, _GIVEN, {"seed": (Seed | None, None)}, **example)
         made.reads = tuple(reads)
         made.refuse = refuse
-        return function
+        return cast("_F", _checked(function, made))
 
     return declare
+
+
+def _checked(function: Callable[..., Any], made: type[BuiltModel]) -> Callable[..., Any]:
+    """Return the builder, which refuses what a specification of its kind may not hold."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def build(*args: Any, **given: Any) -> Any:
+        bound = signature.bind(*args, **given).arguments
+        for name in set(_GIVEN) & set(bound):
+            require_value(_GIVEN[name], bound[name], f"{function.__name__} {name}")
+        made(**{field: bound[name] for field, name in made.parameters.items() if name in bound})
+        return function(*args, **given)
+
+    return build
 
 
 def require_readable(kind: str, reads: Collection[Data], data: Data, process: str, *more: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from mesascope.core import integer_at_least, split_keys, square_matrix
+from mesascope.core import split_keys, square_matrix
 from mesascope.specs import PROMPTS, Depth, Matrix, Numbers, Positive, Size, SpecError, error_path
 
 from ._model import model
@@ -55,9 +55,8 @@ def preconditioned_linear_transformer(
     """
     from mesascope.models import PreconditionedLinearAttention
 
-    dim = integer_at_least("dim", dim, 1)
     if start is None:
-        keys = split_keys(key, integer_at_least("layers", layers, 1))
+        keys = split_keys(key, layers)
         each = [PreconditionedLinearAttention.gaussian(dim + 1, scale, key=k) for k in keys]
     else:
         with error_path("start"):
@@ -96,12 +95,11 @@ def step_size_transformer(
 
     from mesascope.models import StepSizeAttention
 
-    dim = integer_at_least("dim", dim, 1)
     given = np.eye(dim) if metric is None else square_matrix("metric", metric)
     if len(given) != dim:
         raise SpecError(f"must have the shape ({dim}, {dim})", "metric")
     if start is None:
-        keys = split_keys(key, integer_at_least("layers", layers, 1))
+        keys = split_keys(key, layers)
         return _steps([StepSizeAttention.gaussian(given, scale, key=k) for k in keys], dim, loops)
     with error_path("start"):
         if len(start) != layers:
@@ -114,5 +112,5 @@ def _steps(layers: Sequence[BatchLastLayer], dim: int, loops: int) -> PromptMode
     """The model of these steps on stacked prompts, whose answer is minus the last entry."""
     from mesascope.models import LastEntry, LinearAttentionStack, Looped, PromptModel, StackedPrompt
 
-    stack, loops = LinearAttentionStack(layers), integer_at_least("loops", loops, 1)
+    stack = LinearAttentionStack(layers)
     return PromptModel(StackedPrompt(dim), stack if loops == 1 else Looped(stack, loops), LastEntry(-1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mesascope.core import integer_at_least, split_keys
+from mesascope.core import split_keys
 from mesascope.specs import PROMPTS, Depth, Positive, Size, SpecError, error_path, of_family, one_of
 
 from .._normalizer import Normalizer
@@ -108,13 +108,13 @@ def _drawn(
 ) -> LinearAttentionStack:
     from mesascope.models import LinearAttentionStack, LinearSelfAttention, LowRankLinearSelfAttention
 
-    keys = split_keys(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, layers)
     attends: Any = {"normalizer": normalizer, "context": context}
     if rank is None:
         return LinearAttentionStack(
             LinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, **attends) for k in keys
         )
-    if integer_at_least("rank", rank, 1) > dim:
+    if rank > dim:
         raise ValueError(
             f"rank: must be at most dim = {dim}, the number of directions of the inputs, got {rank}; take a smaller rank"
         )

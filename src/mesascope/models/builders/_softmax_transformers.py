@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mesascope.core import integer_at_least, split_keys
+from mesascope.core import split_keys
 from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Depth, Size, SpecError
 
 from ._model import model
@@ -46,7 +46,7 @@ def transformer(
     """
     from mesascope.models import BareTokens, ComplexPairs, Dense, NormedDense, RealForm, SequenceModel
 
-    real_dim = (1 + complex_tokens) * integer_at_least("dim", dim, 1)
+    real_dim = (1 + complex_tokens) * dim
     keys = split_keys(key, 3)
     embedding = _positioned(BareTokens(real_dim), width, horizon, keys[0])
     network = _blocks(width, layers, heads, keys[1])
@@ -103,7 +103,7 @@ def prompt_transformer(
     from mesascope.models import Dense, InterleavedPrompt, NormedDense, PromptModel
 
     keys = split_keys(key, 3)
-    horizon = 2 * integer_at_least("examples", examples, 0) + 1
+    horizon = 2 * examples + 1
     embedding = _positioned(InterleavedPrompt(dim), width, horizon, keys[0])
     readout = NormedDense(Dense.gaussian(width, 1, key=keys[2]))
     return PromptModel(embedding, _blocks(width, layers, heads, keys[1]), readout)
@@ -122,7 +122,6 @@ def _blocks(width: int, layers: int, heads: int, key: Array) -> Stack:
     """Return pre-norm blocks of softmax attention and an MLP with four times as many hidden units as the width."""
     from mesascope.models import MLP, PreNorm, Residual, SoftmaxSelfAttention, Stack
 
-    layers = integer_at_least("layers", layers, 1)
     gain = (2 * layers) ** -0.5
     blocks = []
     for key_layer in split_keys(key, layers):
