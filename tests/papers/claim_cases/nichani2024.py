@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.papers._minimized import Minimum
-from mesascope.papers.nichani2024 import _full_model, _graph, _information, _loss, _model
+from mesascope.papers.nichani2024 import _full_model, _graph, _information, _loss, _model, _with_mlp
 from mesascope.processes import MarkovTree
 from mesascope.theory import nichani2024 as theory
 
@@ -156,15 +156,27 @@ def half_read_out(patch):
     patch.setattr(_full_model, "trained_halves", wrong)
 
 
-def attends_otherwise(change):
+def attends_otherwise(module, change):
     """A world in which trained first layers have another mean attention."""
 
     def break_it(patch):
-        computed_again(_full_model, "_trainings", patch)
-        right = _full_model._mean_attention
-        patch.setattr(_full_model, "_mean_attention", lambda *args: change(np.array(right(*args))))
+        if module is _full_model:
+            computed_again(module, "_trainings", patch)
+        right = module.mean_attention
+        patch.setattr(module, "mean_attention", lambda *args: change(np.array(right(*args))))
 
     return break_it
+
+
+def trained_on_unrelated_symbols(patch):
+    """Transformers with MLPs are trained on sequences without a graph."""
+    right = _with_mlp.recorded_models
+
+    def wrong(make, process, *args, **settings):
+        roots = MarkovTree((None,) * (process.horizon - 1), process.dim, 0.1)
+        return right(make, roots.traced(), *args, **settings)
+
+    patch.setattr(_with_mlp, "recorded_models", wrong)
 
 
 def one_edge_turned(attention):
@@ -229,9 +241,15 @@ CASES = {
     ),
     "nichani2024/full-model": Case(
         FULL_MODEL,
-        attends_otherwise(one_edge_turned),
-        (attends_otherwise(spread),),
+        attends_otherwise(_full_model, one_edge_turned),
+        (attends_otherwise(_full_model, spread),),
         stuck=grid_that_ends_early,
+        traced=False,
+    ),
+    "nichani2024/with-mlp": Case(
+        {"positions": 6, "steps": 800, "rate": 0.02, "seed": 100, "seeds": 3, "sequences": 2000},
+        attends_otherwise(_with_mlp, one_edge_turned),
+        (trained_on_unrelated_symbols,),
         traced=False,
     ),
     "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, stuck=grid_that_ends_early, traced=False),

@@ -27,6 +27,7 @@ from ._model import (
     columns,
     graph_figure,
     losses_of,
+    mean_attention,
     on_parents,
     split_sample,
     trained_halves,
@@ -116,16 +117,10 @@ def _trainings(settings: _Training) -> list[_Trained]:
         sizes = (settings.steps, settings.batch)
         models = trained_halves(FullTransformer.start, process, seed, optimizer, *sizes)
         samples = split_sample(process, settings, "full model", seed=seed)
-        attention = np.asarray(_mean_attention(models[1], jnp.asarray(samples[0][:, :-1])), float)
+        attention = np.asarray(mean_attention(models[1], jnp.asarray(samples[0][:, :-1])), float)
         losses = losses_of(process, models, samples, settings.sharpness, settings.floor)
         found.append(_Trained(attention, *on_parents(process, attention), losses))
     return found
-
-
-@eqx.filter_jit
-def _mean_attention(model: FullTransformer, symbols: Array) -> Array:
-    """The attention of the first layer, mean over sequences, shape (T, T)."""
-    return jnp.mean(model.first_attention(symbols), 0)
 
 
 def _finds(settings: _Finds) -> Finding:

@@ -13,7 +13,7 @@ HEADLINES = (
     ),
     Headline(
         "On in-context Markov chains the transformer learns an induction head.",
-        ("induction-head", "full-model"),
+        ("induction-head", "full-model", "with-mlp"),
     ),
     Headline(
         "Trained transformers recover a wide variety of causal structures.",

@@ -152,6 +152,12 @@ def on_parents(process: MarkovTree, attention: np.ndarray) -> tuple[np.ndarray, 
     return attention[children, parents], float((attention.argmax(-1)[children] == parents).mean())
 
 
+@eqx.filter_jit
+def mean_attention(model: Any, symbols: Array) -> Array:
+    """The attention of the first layer of a model, mean over sequences (n, T), shape (T, T)."""
+    return jnp.mean(model.first_attention(symbols), 0)
+
+
 def drawn(process: MarkovTree, count: int, *names: str, seed: int) -> np.ndarray:
     """Fresh sequences with their targets, shape (count, T + 1)."""
     return np.asarray(process.sample(named_key(seed, PAPER, *names), process.horizon, count))
