@@ -23,6 +23,18 @@ def loss_of_steps(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any, var
     return float(variance / 2 * np.mean(np.sum(residual(eigenvalues, step_sizes, curvatures) ** 2, -1)))
 
 
+def best_polynomial_loss(eigenvalues: np.ndarray, steps: int, variance: float) -> float:
+    """The least ½s² E Σ_k p(s_k)² of polynomials p of a degree, `steps`, with p(0) = 1, by least squares.
+
+    It bounds the loss of gradient descent with so many steps of any sizes, with momentum or without: r = p(S) of the weights
+    is not learned.
+    """
+    scaled = eigenvalues / eigenvalues.max()
+    powers = scaled[..., None] ** np.arange(1, steps + 1)
+    coefficients = np.linalg.lstsq(powers.reshape(-1, steps), -np.ones(scaled.size), rcond=None)[0]
+    return float(variance / 2 * np.mean(np.sum((1 + powers @ coefficients) ** 2, -1)))
+
+
 def residual(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any) -> np.ndarray:
     """The part r of w that is not learned along eigenvectors of S with these eigenvalues.
 

@@ -6,10 +6,12 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.papers._prompts import construction_model
+from mesascope.papers._spectral_steps import loss_of_steps, spectra
 from mesascope.papers.vonoswald2023 import (
     _common,
     _constructions,
     _curved,
+    _five_layers,
     _interleaved,
     _layers,
     _looped,
@@ -137,6 +139,22 @@ def one_start_in_three(patch):
     patch.setattr(_looped, "minimized_by_values", stuck)
 
 
+def plain_steps(patch):
+    """Trained layers take the best equal steps of gradient descent."""
+
+    def wrong(make, process, task, recorded, settings, **more):
+        eigenvalues = spectra(process, task.examples, 1000, 0)
+        sizes = np.linspace(0.1, 2.0, 100) / eigenvalues.max(-1).mean()
+        losses = [
+            loss_of_steps(eigenvalues, [s] * settings.layers, [0] * settings.layers, 1.0) for s in sizes
+        ]
+        steps = [sizes[np.argmin(losses)]] * settings.layers
+        model = construction_model(theory.gradient_descent(settings.dim, steps))
+        return {step: [model] * settings.seeds for step in recorded}
+
+    patch.setattr(_five_layers, "recorded_trainings", wrong)
+
+
 def nearly_corrected(patch):
     """What stands for gradient descent corrects 95 % of the curvature."""
     right = _looped._best
@@ -200,6 +218,11 @@ CASES = {
         less_curved,
         (at_rest(_looped, "fall", nearly_corrected),),
         stuck=one_start_in_three,
+        traced=False,
+    ),
+    "vonoswald2023/five-layers": Case(
+        {"dim": 3, "examples": 6, "steps": 2000, "chosen_on": 4000, "prompts": 5000},
+        plain_steps,
         traced=False,
     ),
     "vonoswald2023/printed-curvatures": Case(

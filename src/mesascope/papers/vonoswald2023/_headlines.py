@@ -13,8 +13,8 @@ HEADLINES = (
     ),
     Headline(
         "Deeper models surpass plain gradient descent by a correction of curvature.",
-        ("gd-plus-plus", "looped-gd-plus-plus"),
-        "Two applications of a layer; five layers were not trained.",
+        ("gd-plus-plus", "looped-gd-plus-plus", "five-layers"),
+        "That it is GD++ is shown for two applications of a layer; of five layers, that they surpass.",
     ),
     Headline(
         "With an MLP they solve nonlinear regression by linear models of deep features.",
