@@ -27,6 +27,11 @@ def test_one_object(run, spec):
     assert "Every a_j b_j is exactly 48/265" in found["statement"]
 
 
+def test_a_certificate_is_not_written_through_a_link(run, spec, tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "a link lies there" in run("certify", spec(SPEC), "--out", tmp_path / "link").refusal
+
+
 def test_for_people(run, spec):
     ended = run("certify", spec(SPEC))
     assert ended.status == 0 and ended.out.startswith("proved\n")

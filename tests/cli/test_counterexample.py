@@ -61,7 +61,7 @@ def test_nothing_found_is_said_and_no_failure(run):
         (("limit-is-critcal",), "unknown property 'limit-is-critcal'; did you mean 'limit-is-critical'?"),
         ((*SEARCH[:2], "gaussian"), "unknown law 'gaussian'"),
         ((*SEARCH[:1], "--dims", "9"), "dims: must be at most 6, got 9"),
-        ((*SEARCH[:1], "--out", "."), "--out '.' is not a file"),
+        ((*SEARCH[:1], "--out", "."), ". is a folder; name a file in it"),
         (("--check", "none.json"), "none.json: cannot be read"),
     ],
 )

@@ -78,6 +78,11 @@ def test_damaged_runs_are_never_shown_from_the_index(filled, run):
         (("grid", "--out", "r.html"), "studies and runs need --store DIR"),
         (("--out", "results"), "results is a folder; name a file in it"),
         (
+            ("--out", "results/all-small/claims/zheng2024/theorem-4.1.json"),
+            "is a record or checkpoint of mesascope",
+        ),
+        (("--out", "r.html", "--latex", " "), "the folder for LaTeX has an empty name"),
+        (
             ("--out", "r.html", "--latex", "results/all-small/claims/zheng2024/theorem-4.1.json"),
             "cannot be written to",
         ),

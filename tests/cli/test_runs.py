@@ -178,8 +178,9 @@ def test_an_index_that_is_built_again_is_reported_in_one_line(store):
         ),
         (
             ("export", "--format", "csv", "--out", "/dev/null/x", "--store", "STORE"),
-            "/dev/null/x: File exists; no file can lie there: choose another place",
+            "output folder '/dev/null' cannot be written to: is a file; choose another folder",
         ),
+        (("export", "--format", "csv", "--out", ".", "--store", "STORE"), ". is a folder; name a file in it"),
         (("show", "fffffff", "--store", "STORE"), "no run begins with 'fffffff'"),
         (("show", "../x", "--store", "STORE"), "an id, or how it begins, is made of hexadecimal digits"),
         (("export", "--store", "STORE", "--format", "xls", "--out", "x"), "invalid choice 'xls'"),
@@ -225,3 +226,17 @@ sys.exit(", ".join({"jax", "numpy", "pydantic", "sqlalchemy", "xarray"} & set(sy
     assert (done.returncode, done.stderr) == (0, "")
     for part in PARTS:
         assert part in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("store.json", "is a record or checkpoint of mesascope, which would be lost"),
+        ("runs/ab/table.csv", "lies among the runs of the store; name a file elsewhere"),
+    ],
+)
+def test_an_export_replaces_nothing_of_the_store(run, store, name, message):
+    before = (store.root / "store.json").read_bytes()
+    out = store.root / name
+    assert message in run("runs", "export", "--format", "csv", "--out", out, "--store", store.root).refusal
+    assert (store.root / "store.json").read_bytes() == before

@@ -40,6 +40,7 @@ STUDY = (
         ("JAX_PLATFORMS=cuda", "JAX_PLATFORMS=cuda: JAX cannot compute on this platform"),
         ("JAX_PLATFORMS=nonsense", "JAX_PLATFORMS=nonsense: JAX cannot compute on this platform"),
         ("JAX_ENABLE_X64=banana", "invalid truth value 'banana' for environment 'JAX_ENABLE_X64'"),
+        ("JAX_NUM_CPU_DEVICES=x", 'Invalid value "x" for JAX flag jax_num_cpu_devices'),
     ],
 )
 def test_settings_of_jax_that_do_not_work_here_are_no_fault_of_the_file(tmp_path, given, said):

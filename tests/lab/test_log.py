@@ -40,6 +40,7 @@ def test_the_log_shows_paths_of_requests_as_one_short_line():
         return PrintableLines().format(record)
 
     assert logged("%s not found", "/\x1b]0;a\x07\r\nb") == "/\\x1b]0;a\\x07 b not found"
+    assert logged("%s not found", "/x?a=1&token=secret&b=2") == "/x?a=1&token=…&b=2 not found"
     assert len(logged("/" + "a" * 60_000)) < 500
     assert len(logged("/" + "a " * 30_000)) < 1100
     assert logged("failed", error=ValueError("\x1b[2J")) == "failed\nValueError: \\x1b[2J"

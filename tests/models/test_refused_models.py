@@ -117,6 +117,16 @@ REFUSED = {
         ValueError,
         "prompt_linear_transformer dim must be at most 1024",
     ),
+    "weights that no memory holds": (
+        lambda: transformer(2, 65536, 1, 2, 5, key=KEY),
+        ValueError,
+        "transformer: the weights take 384 GiB, more than 4; take smaller sizes",
+    ),
+    "text for yes or no": (
+        lambda: transformer(2, 4, 1, 2, 5, complex_tokens="yes", key=KEY),
+        TypeError,
+        "transformer complex_tokens must be",
+    ),
     "fields that do not fit together": (
         lambda: prompt_linear_transformer(
             2, 1, heads=2, key=KEY, start={"kind": "gradient-descent", "step_sizes": [1]}
@@ -178,3 +188,8 @@ KEYLESS = {
 def test_a_seed_instead_of_a_key_is_refused(name):
     with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
         KEYLESS[name](0)
+
+
+def test_a_normalizer_may_be_a_function():
+    model = linear_transformer(2, 1, key=KEY, normalizer=lambda t: 2.0 * t)
+    assert model.network.layers[0].normalizer(3) == 6.0

@@ -76,10 +76,10 @@ class Certify(PluginOption):
             try:
                 write_certificate(self.out, record)
             except RecordError as error:
-                self._show(record)  # so that the result is not lost
+                self._show(record, file=None)  # so that the result is not lost
                 say(f"mesascope certify: {error}")
                 return FAILED
-        self._show(record)
+        self._show(record, file=self.out)
         return DONE
 
     def _solved(self, spec: "CertifySpec | CertifyModelSpec") -> "CertificateRecord":
@@ -94,10 +94,10 @@ class Certify(PluginOption):
 
         compute_in_64_bits()
         with stopped_by_interrupts():
-            self._show(check_certificate(file))
+            self._show(check_certificate(file), file=None)
         return DONE
 
-    def _show(self, record: "CertificateRecord") -> None:
+    def _show(self, record: "CertificateRecord", file: str | None) -> None:
         if self.json:
             found = record.model_dump(mode="json", exclude={"format"})
             print_json({"proved": True, "reason": None, **found, "statement": " ".join(record.statement)})
@@ -106,22 +106,20 @@ class Certify(PluginOption):
         console.print("proved", style="bold green")
         for sentence in record.statement:
             console.print(sentence, markup=False)
-        if self.out is not None:
-            print(self.out)
+        if file is not None:
+            print(file)
 
 
 def _refuse_output(out: str) -> None:
     """Refuse, before computing, a path that cannot be written, or a file that would be lost."""
-    from mesascope.records import CertificateFile, RecordError, prepare_output
+    from mesascope.records import CertificateFile, RecordError, prepare_file
 
     path = Path(out)
-    if path.is_dir():
-        raise InputError(f"--out {out} is a folder; name a file")
-    if path.exists():
+    if path.is_file():
         try:
             CertificateFile(path)
         except RecordError:
             raise InputError(
                 f"--out {out} exists and is not a certificate; name another file, or remove it"
             ) from None
-    prepare_output(path.parent)
+    prepare_file(path, replaces_records=True)

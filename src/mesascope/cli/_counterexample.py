@@ -132,14 +132,14 @@ def _read(file: str) -> dict[str, Any]:
 
 def _refuse_output(out: str) -> None:
     """Refuse a place where no file can be written, or where another file would be lost."""
-    from mesascope.records import prepare_output
+    from mesascope.records import prepare_file
 
     path = Path(out)
-    if not out.strip() or path.is_dir():
-        raise InputError(f"--out {out!r} is not a file; name one")
-    if path.exists() and not _is_counterexample(out):
+    if not out.strip():
+        raise InputError("--out is empty; name a file")
+    if path.is_file() and not _is_counterexample(out):
         raise InputError(f"--out {out} exists and is not a counterexample; name another file, or remove it")
-    prepare_output(path.parent)
+    prepare_file(path)
 
 
 def _is_counterexample(file: str) -> bool:

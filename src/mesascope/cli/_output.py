@@ -39,21 +39,23 @@ def in_file(name: str) -> Iterator[None]:
     except ValueError as error:
         from mesascope.core import BackendError
 
-        if (refused := _refused_setting()) is not None:
+        if (refused := _refused_setting(error)) is not None:
             raise InputError(f"{refused}; correct or unset the variable of the environment") from error
         if getattr(error, "file", None) or isinstance(error, BackendError):
             raise
         raise InputError(f"{'standard input' if name == '-' else name}: {error}") from error
 
 
-def _refused_setting() -> ValueError | None:
-    """The error with which JAX refuses a variable of the environment, at its import."""
+def _refused_setting(error: ValueError) -> str | None:
+    """Why JAX refuses a variable of the environment, at its import, if that is why `error` was raised."""
     if "jax" in sys.modules or not any(name.startswith("JAX_") for name in os.environ):
         return None
     try:
         import jax as jax
-    except ValueError as error:
-        return error
+    except ValueError as refused:
+        return str(refused)
+    except Exception:  # half of JAX is there, from the import that `error` tells of
+        return str(getattr(error, "what", error))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -50,9 +50,14 @@ class InStore:
             yield store
 
     @staticmethod
-    def ended(rows: Sequence[RunRow]) -> int:
-        """Say which of these runs have records that cannot be read; return the exit status."""
-        problems = [row.error or "" for row in rows if row.status == "unreadable"]
+    def ended(rows: Sequence[RunRow], studies: Iterable[str] = ()) -> int:
+        """Say which of these runs, and which studies, have records that cannot be read; return the exit status.
+
+        Args:
+            rows: runs.
+            studies: what is wrong with studies, a line each.
+        """
+        problems = [row.error or "" for row in rows if row.status == "unreadable"] + [*studies]
         for problem in problems:
             say(f"mesascope runs: {problem}")
         return FAILED if problems else DONE
@@ -90,13 +95,13 @@ class List(InStore):
             if self.json:
                 rows = store.rows(self.filters, self.limit)
                 print_json({"runs": [_plain(row) for row in rows]})
-                return self.ended(store.unreadable(self.filters))
+                return self.ended(store.unreadable(self.filters), store.damaged_studies().values())
             limit = self.limit or 50
             rows = store.rows(self.filters, limit + 1)
             total = len(rows) if len(rows) <= limit else store.count(self.filters)
-            unreadable = store.unreadable(self.filters)
+            unreadable, studies = store.unreadable(self.filters), store.damaged_studies()
         _print_rows(rows[:limit], total)
-        return self.ended(unreadable)
+        return self.ended(unreadable, studies.values())
 
 
 @dataclass(frozen=True)
@@ -254,12 +259,12 @@ class Reindex(InStore):
         """Rebuild; return the exit status."""
         with self.opened() as store:
             runs = store.reindex()
-            unreadable = store.unreadable()
+            unreadable, studies = store.unreadable(), store.damaged_studies()
         if self.json:
             print_json({"runs": runs, "unreadable": [row.id for row in unreadable]})
         else:
             print(f"{runs} run{'' if runs == 1 else 's'} in the index")
-        return self.ended(unreadable)
+        return self.ended(unreadable, studies.values())
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Train(PluginOption):
         folder = self._folder()
         with in_file(self.spec):
             spec = read_spec(self.spec, TrainSpec)
-            self._refuse_exports(spec)
+            self._refuse_exports(spec, folder)
             compute_on_every_core()
             compute_in_64_bits()
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
@@ -99,17 +99,20 @@ class Train(PluginOption):
         say(f"mesascope train: {result.result}: {result.message}; {where}")
         return FAILED
 
-    def _refuse_exports(self, spec: "TrainSpec") -> None:
-        """Refuse exports that cannot be written, before training."""
-        from mesascope.records import prepare_output
+    def _refuse_exports(self, spec: "TrainSpec", folder: Path) -> None:
+        """Refuse exports that cannot be written, or would replace what is read or kept, before training."""
+        from mesascope.records import prepare_file
 
+        used = {Path(self.spec).resolve(): "the specification itself"}
+        used[(folder / "spec.json").resolve()] = "the specification in the folder of the checkpoints"
         for option, file in (("--export", self.export), ("--export-average", self.export_average)):
-            if file is not None and (not file.strip() or Path(file).is_dir()):
-                raise InputError(
-                    f"{option} {file!r} is not a file that can be written; name one such as model.safetensors"
-                )
-            if file and Path(file).resolve() == Path(self.spec).resolve():
-                raise InputError(f"{option} {file!r} is the specification itself; name another file")
+            if file is None:
+                continue
+            if not file.strip():
+                raise InputError(f"{option} is empty; name a file such as model.safetensors")
+            if (what := used.get(Path(file).resolve())) is not None:
+                raise InputError(f"{option} {file!r} is {what}; name another file")
+            used[Path(file).resolve()] = "that of --export"
             if file and spec.seeds is not None:
                 raise InputError(
                     f"{option} writes the weights of one run, but seeds asks for several; "
@@ -120,7 +123,7 @@ class Train(PluginOption):
                 "--export-average needs a moving average of the weights; add average = 0.999, say"
             )
         for file in filter(None, (self.export, self.export_average)):
-            prepare_output(Path(file).parent)  # before hours of training, not after
+            prepare_file(file)  # before hours of training, not after
 
     def _export(self, training: Any) -> None:
         from mesascope.dynamics import export_safetensors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections import Counter
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from mesascope.specs import printable
 
 _MAX_MESSAGE = 1000  # characters of a line
+_TOKEN = re.compile(r"(\btoken=)[^&\s'\"]+")
+"""What a mistyped address of a page may hold."""
 _MAX_LINES = 60  # of a traceback; the first and the last of a longer one are shown
 
 
@@ -28,7 +31,7 @@ class PrintableLines(logging.Formatter):
     """Messages as lines that are safe to print: they hold paths of requests, and whatever a page sends."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        return printable(super().formatMessage(record), _MAX_MESSAGE)
+        return printable(_TOKEN.sub(r"\1…", super().formatMessage(record)), _MAX_MESSAGE)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
         lines = [printable(line, _MAX_MESSAGE) for line in super().formatException(ei).splitlines()]

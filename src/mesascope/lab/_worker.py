@@ -9,7 +9,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-from mesascope.core import enable_x64, end_with_parent, keep_programs, one_thread
+from mesascope.core import enable_x64, end_with_parent, keep_programs, one_thread, require_backend
 from mesascope.specs import plugin_error, printable, set_default_plugins
 from mesascope.studies import SpecError
 
@@ -69,6 +69,7 @@ def _program(name: str) -> Callable[..., Any]:
 
 def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Report) -> tuple[Any, ...]:
     try:
+        require_backend()
         return ("done", job(**arguments, progress=progress))
     except KeyboardInterrupt:
         return ("cancelled",)

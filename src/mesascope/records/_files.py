@@ -224,6 +224,40 @@ def _is_dead(host: str, pid: int) -> bool:
     return False
 
 
+def prepare_file(path: str | os.PathLike[str], *, replaces_records: bool = False) -> Path:
+    """Prove, before any work is done, that a file can be written, and that it replaces no record or checkpoint.
+
+    Args:
+        path: the file; folders are made as needed.
+        replaces_records: whether a record may lie there: the caller has checked that it is one of its own kind.
+
+    Raises:
+        RecordError: it cannot be written, or a record or checkpoint of mesascope would be lost.
+    """
+    file = Path(path)
+    if os.path.isdir(file):  # `Path.is_dir` raises where the name is too long
+        raise RecordError(f"{path} is a folder; name a file in it")
+    _refuse_other_than_file(file)
+    if not replaces_records and _RECORD.search(_beginning_of(file)):
+        raise RecordError(
+            f"{path} is a record or checkpoint of mesascope, which would be lost; name another file"
+        )
+    prepare_output(file.parent)
+    return file
+
+
+_RECORD = re.compile(rb'"format": ?"mesascope')
+
+
+def _beginning_of(file: Path) -> bytes:
+    """The first bytes of a file; none where there is none that can be read."""
+    try:
+        with open(file, "rb") as there:
+            return there.read(1000)
+    except (OSError, ValueError):
+        return b""
+
+
 def prepare_output(path: str | os.PathLike[str]) -> Path:
     """Make the output folder and prove that it can be written to, before any work is done.
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mesascope.core import Progress
-from mesascope.records import RecordError, write_text
+from mesascope.records import RecordError, prepare_file, write_text
 from mesascope.specs import extra
 
 from ._gather import gather
@@ -75,9 +75,9 @@ def write_report(
     with extra("lab"):
         from .page import page, without_undrawable
 
-    file = Path(out)
-    if os.path.isdir(file):  # `Path.is_dir` raises where the name is too long
-        raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
+    file = prepare_file(out)
+    if latex is not None and not os.fspath(latex).strip():
+        raise RecordError("the folder for LaTeX has an empty name; give one")
     report = progress or (lambda _: None)
     report(Progress(0, unit="figures", stage="reading records"))
     material = without_undrawable(gather(what, results, store, index))

@@ -198,3 +198,46 @@ def test_a_store_that_is_no_regular_file_is_refused(tmp_path):
     _pipe(tmp_path / "store" / "store.json")
     with pytest.raises(RecordError, match="is not a regular file"):
         RunFolders(tmp_path / "store")
+
+
+def test_a_plan_of_another_run_is_none_and_is_written_again(folders, made):
+    first, second = made.planned(1), made.planned(2)
+    for run in (first, second):
+        folders.plan(run)
+    there, other = (folders.folder(run.id) / "planned.json" for run in (first, second))
+    there.write_bytes(other.read_bytes())
+    with pytest.raises(RecordError, match=f"is the plan of run {second.id}; remove it"):
+        folders.planned(first.id)
+    folders.plan(first)
+    assert folders.planned(first.id) == first
+
+
+def test_a_study_that_cannot_be_read_is_told_wherever_it_is_asked_for(filled):
+    store, _, _ = filled
+    file = store.folders.root / "studies" / "both.json"
+    _cut(file)
+    store.refresh()
+    told = str(file)
+    for ask in (lambda: store.refuse_unknown(["study=both"]), lambda: store.to_xarray("both")):
+        with pytest.raises(RecordError, match="torn or no JSON") as caught:
+            ask()
+        assert told in str(caught.value)
+    assert list(store.damaged_studies()) == ["both"] and told in store.damaged_studies()["both"]
+    store.reindex()
+    assert list(store.damaged_studies()) == ["both"]
+
+
+def test_a_store_whose_file_is_torn_is_opened_again_after_its_removal(filled):
+    store, runs, _ = filled
+    root, file = store.folders.root, store.folders.root / "store.json"
+    store.close()
+    _cut(file)
+    with pytest.raises(RecordError, match="remove it and give the sweep again: the runs beside it stay"):
+        RunFolders(root)
+    file.unlink()
+    folders = RunFolders.create(root)
+    assert folders.ids() == sorted(runs)
+    (root / "runs" / "notes").mkdir()
+    file.unlink()
+    with pytest.raises(RecordError, match="holds 'runs' and is not a store"):
+        RunFolders.create(root)

@@ -1,6 +1,7 @@
 """Stores whose files were moved, removed, linked or dated by others."""
 
 import os
+import shutil
 
 import pytest
 
@@ -57,3 +58,18 @@ def test_a_foreign_file_is_told(filled, place, told):
     (folders.root / place.replace("RUN", str(folders.folder(folders.ids()[0])))).write_text("mine")
     (problem,) = store.verify()
     assert told in problem
+
+
+def test_the_index_of_a_store_is_not_that_of_its_copy(folders, made, tmp_path):
+    made.compute(folders, 1)
+    elsewhere = f"sqlite:///{tmp_path / 'elsewhere.sqlite'}"
+    for index in (None, elsewhere):
+        open_store(folders.root, index).close()
+    copy = shutil.copytree(folders.root, tmp_path / "copy")
+    made.compute(folders, 2)
+    with pytest.raises(RecordError, match=r"store, of which .*copy is a copy; give every store a database"):
+        open_store(copy, elsewhere)
+    with open_store(copy) as store:  # its own was copied with it
+        assert store.count() == 1
+    with open_store(folders.root, elsewhere) as store:
+        assert store.count() == 2

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from pydantic import StrictBool
+
 from mesascope.specs import (
     Built,
     Component,
@@ -78,10 +80,11 @@ _GIVEN = {
     "vocabulary": Size,
     "horizon": Size,
     "examples": Size,
-    "complex_tokens": bool,
+    "complex_tokens": StrictBool,
     "key": Any,
 }
 """Arguments that the data and the seed give, with their types."""
+_LARGEST = 4 * 2**30
 
 
 def model(
@@ -105,24 +108,47 @@ def model(
         made = kind_of_function(name, function, BuiltModel, _GIVEN, {"seed": (Seed | None, None)}, **example)
         made.reads = tuple(reads)
         made.refuse = refuse
-        return cast("_F", _checked(function, made))
+        made.function = staticmethod(_checked(function, made))
+        return cast("_F", made.function)
 
     return declare
 
 
 def _checked(function: Callable[..., Any], made: type[BuiltModel]) -> Callable[..., Any]:
-    """Return the builder, which refuses what a specification of its kind may not hold."""
+    """Return the builder, which refuses what a specification of its kind may not hold, and weights above 4 GiB."""
     signature = inspect.signature(function)
+    # what has another name in specifications may have other values there: a normalizer may be a function here
+    fields = [name for field, name in made.parameters.items() if field == name]
 
     @wraps(function)
     def build(*args: Any, **given: Any) -> Any:
         bound = signature.bind(*args, **given).arguments
         for name in set(_GIVEN) & set(bound):
             require_value(_GIVEN[name], bound[name], f"{function.__name__} {name}")
-        made(**{field: bound[name] for field, name in made.parameters.items() if name in bound})
+        made(**{name: bound[name] for name in fields if name in bound})
+        _refuse_large_weights(lambda: function(*args, **given), function.__name__)
         return function(*args, **given)
 
     return build
+
+
+def _refuse_large_weights(build: Callable[[], Any], name: str) -> None:
+    """Refuse models of more than 4 GiB before anything is allocated: XLA ends the process where memory lacks."""
+    import equinox as eqx
+    import jax
+
+    try:
+        arrays = jax.tree.leaves(jax.eval_shape(lambda: eqx.filter(build(), eqx.is_array)))
+    except (
+        Exception
+    ):  # the builder refuses its arguments, and does so again below, without the notes that JAX adds
+        return
+    size = sum(array.size * array.dtype.itemsize for array in arrays)
+    if size > _LARGEST:
+        raise ValueError(
+            f"{name}: the weights take {size / 2**30:.3g} GiB, more than {_LARGEST // 2**30}; take smaller sizes, fewer "
+            "layers or fewer heads"
+        )
 
 
 def require_readable(kind: str, reads: Collection[Data], data: Data, process: str, *more: str) -> None:

@@ -149,9 +149,13 @@ class RunFolders:
         """Read what is to be computed.
 
         Raises:
-            RecordError: nothing is planned under this id, or the file is damaged.
+            RecordError: nothing is planned under this id, or the file is damaged or of another run.
         """
-        return read_sealed(self.folder(run) / "planned.json", _PLANNED, PlannedRun)
+        file = self.folder(run) / "planned.json"
+        planned = read_sealed(file, _PLANNED, PlannedRun)
+        if planned.id != run:
+            raise RecordError(f"{file} is the plan of run {planned.id}; remove it")
+        return planned
 
     def is_planned(self, run: str) -> bool:
         """Whether a run is planned here."""

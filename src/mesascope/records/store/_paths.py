@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mesascope.records._files import RecordError, prepare_output, unreadable
+from mesascope.records._files import RecordError, UnreadableError, prepare_output, unreadable
 from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 
@@ -73,7 +73,15 @@ def identity_of(folder: Path) -> str:
     file = folder / STORE
     if not exists(file):
         raise RecordError(f"{folder} is not a store of runs; `mesascope sweep` makes one, or check the path")
-    return read_sealed(file, _FORMAT, _StoreFile).identity
+    try:
+        return read_sealed(file, _FORMAT, _StoreFile).identity
+    except UnreadableError:
+        raise
+    except RecordError as error:
+        what = str(error).rpartition(";")[0]
+        raise RecordError(
+            f"{what}; remove it and give the sweep again: the runs beside it stay, and their store gets a new identity"
+        ) from error
 
 
 def make_store(folder: Path) -> None:
@@ -105,10 +113,21 @@ def exists(file: Path) -> bool:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Refuse a folder that holds other things."""
-    others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
+    """Refuse a folder that holds other things than a store whose `store.json` was lost."""
+    others = (
+        name
+        for name in os.listdir(folder)
+        if not (name.startswith(".") or name == "lost+found" or _is_of_a_store(folder / name))
+    )
     if other := min(others, default=""):
         raise RecordError(f"{folder} holds {other!r} and is not a store; name a new or an empty folder")
+
+
+def _is_of_a_store(path: Path) -> bool:
+    """Whether a file or folder is one that stores have."""
+    if path.name.startswith("index.sqlite") or path.name in ("studies", "drivers"):
+        return True
+    return path.name == "runs" and all(re.fullmatch("[0-9a-f]{2}", part) for part in os.listdir(path))
 
 
 def run_folder(root: Path, run: str) -> Path:

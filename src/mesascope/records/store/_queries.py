@@ -218,6 +218,12 @@ def _study_row(connection: Connection, study: str) -> dict[str, Any]:
     return dict(row)
 
 
+def study_names(engine: Engine) -> list[str]:
+    """The names of the studies in the index, sorted."""
+    with checked(engine) as connection:
+        return list(connection.scalars(select(STUDIES.c.name).order_by(STUDIES.c.name)))
+
+
 def study_statuses(engine: Engine) -> dict[str, dict[str, int]]:
     """How many runs of every study have each status, according to the index."""
     joined = STUDIES.outerjoin(POINTS, POINTS.c.study == STUDIES.c.name).outerjoin(

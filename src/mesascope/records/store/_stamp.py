@@ -16,6 +16,7 @@ from mesascope.records._folder_lock import folder_lock
 
 from ._engine import reading, writing
 from ._folders import RunFolders
+from ._paths import STORE as STORE_FILE
 from ._schema import STORE, TABLES, VERSION
 from ._sync import refresh
 from ._tally import begin_tally
@@ -75,9 +76,30 @@ def prepare(engine: Engine, folders: RunFolders) -> None:
             if stamp is None or stamp.version != VERSION:
                 stamp = _make_tables(connection, folders, stamp)
     _refuse_other_store(engine, folders, stamp)
-    if stamp.folder != str(folders.root) and not _is_store(stamp.folder, folders.identity):
-        with writing(engine) as connection:
-            connection.execute(STORE.update().values(folder=str(folders.root)))
+    if stamp.folder == str(folders.root) or _is_mounted_at(stamp.folder, folders):
+        return
+    if _is_store(stamp.folder, folders.identity) and not _lies_in(folders.root, engine):
+        raise DamagedIndexError(
+            f"index {shown(engine.url)} is of the store at {stamp.folder}, of which {folders.root} is a copy",
+            "give every store a database or a schema of its own",
+        )
+    with writing(engine) as connection:  # the store was moved, or copied together with its index
+        connection.execute(STORE.update().values(folder=str(folders.root)))
+
+
+def _is_mounted_at(folder: str, folders: RunFolders) -> bool:
+    """Whether the store itself, not a copy, is also found at that folder."""
+    try:
+        there, here = (os.stat(Path(root, STORE_FILE)) for root in (folder, folders.root))
+    except (OSError, ValueError):
+        return False
+    return (there.st_ino, there.st_mtime_ns) == (here.st_ino, here.st_mtime_ns)
+
+
+def _lies_in(root: Path, engine: Engine) -> bool:
+    """Whether the database of an index is a file in a folder."""
+    file = engine.url.database
+    return engine.dialect.name == "sqlite" and bool(file) and Path(str(file)).absolute().parent == root
 
 
 def _refuse_other_store(engine: Engine, folders: RunFolders, stamp: Stamp | None) -> None:
@@ -106,7 +128,7 @@ def _make_tables(connection: Connection, folders: RunFolders, before: Stamp | No
 
 
 def _is_store(folder: str, identity: str) -> bool:
-    """Whether this store is also found at that folder: mounted twice, not moved."""
+    """Whether a store of this identity is at that folder."""
     try:
         return RunFolders(folder).identity == identity
     except RecordError:

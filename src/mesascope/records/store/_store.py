@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mesascope.records._files import RecordError
+from mesascope.records._files import RecordError, prepare_file
 from mesascope.records._folder_lock import InUseError
 
 from ._folders import RunFolders
@@ -157,7 +157,23 @@ class Store:
         """
         from ._queries import refuse_unknown
 
+        damaged = self.damaged_studies()
+        for name in damaged:
+            if f"study={name}" in filters:
+                raise RecordError(damaged[name])
         self._ask(refuse_unknown, filters)
+
+    def damaged_studies(self) -> dict[str, str]:
+        """The studies whose files cannot be read, which the index does not have: name → one line that says why."""
+        from ._queries import study_names
+
+        found = {}
+        for name in sorted(set(self.folders.studies()) - set(self._ask(study_names))):
+            try:
+                self.folders.study(name)
+            except RecordError as error:
+                found[name] = str(error)
+        return found
 
     def find(self, beginning: str) -> RunRow:
         """The one run whose id begins so, as its folder says.
@@ -212,6 +228,7 @@ class Store:
         from ._labelled import labelled, study_attributes
         from ._queries import study_points
 
+        self.refuse_unknown([f"study={study}"])
         self.confirm([f"study={study}"])
         row, points, codes = self._ask(study_points, study)
         axes = [StudyAxis.model_validate(axis) for axis in row["axes"]]
@@ -247,6 +264,8 @@ class Store:
         target = os.fspath(out)
         if not target.strip():
             raise RecordError("the output of an export is empty; name a file or a folder")
+        if form in ("parquet", "csv", "netcdf"):
+            self._refuse_own(prepare_file(target))
         if form == "netcdf":
             if study is None or filters:
                 raise RecordError(
@@ -255,6 +274,13 @@ class Store:
             return write_netcdf(self.to_xarray(study), target)
         rows = self.rows([*filters, *([] if study is None else [f"study={study}"])])
         return export_runs(form, rows, self.folders, target, study or "mesascope")
+
+    def _refuse_own(self, file: Path) -> None:
+        """Refuse to write into the folders of runs and studies."""
+        place = file.absolute()
+        for name in ("runs", "studies", "drivers"):
+            if place.is_relative_to(self.folders.root / name):
+                raise RecordError(f"{file} lies among the {name} of the store; name a file elsewhere")
 
     # Health
 
