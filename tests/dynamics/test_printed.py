@@ -44,6 +44,13 @@ def test_a_flow_says_how_it_ended_and_what_its_loss_is(flow):
     assert float(rows["a_j b_j"]) == pytest.approx(float(ms.theory.zheng2024.limit_product(PROCESS, TASK)))
 
 
+@pytest.mark.filterwarnings("error")
+def test_complex_products_are_shown_by_their_size():
+    start = ms.LinearAttention(START.w_kq * (1 + 1j), START.w_pv)
+    _, rows = printed(ms.gradient_flow(start, PROCESS, TASK, until=0.1))
+    assert rows["a_j b_j"].startswith("of modulus 0.")
+
+
 def test_a_flow_that_needs_more_steps_names_the_remedy():
     _, rows = printed(ms.gradient_flow(START, PROCESS, TASK, max_steps=3))
     assert "raise max_steps" in rows["meaning"]

@@ -70,5 +70,9 @@ def describe_path(path: SavedPath, end: str) -> tuple[str, dict[str, str]]:
 
 
 def _range(values: np.ndarray) -> str:
+    if np.iscomplexobj(values):
+        if np.abs(values.imag).max() > 1e-9 * np.abs(values).max():
+            return f"of modulus {_range(np.abs(values))}"
+        values = values.real
     low, high = float(values.min()), float(values.max())
     return f"{high:.10g}" if high - low <= 1e-9 * abs(high) else f"{low:.6g} to {high:.6g}"

@@ -17,10 +17,10 @@ from ._common import PAPER, Data, data
 class _FiveLayers(Data, Trainings):
     dim: int = 5
     layers: int = 5
-    rate: float = 0.02
+    rate: float = 0.01
     batch: int = 128
     steps: int = 3000
-    seed: int = 20
+    seed: int = 30
     chosen_on: int = 20_000
     prompts: int = 10_000
 
@@ -71,15 +71,15 @@ CLAIMS = (
         statement="""Five layers of linear attention, trained with weights of their own, have a lower loss than five steps of
             gradient descent with the best sizes, and with momentum, too.""",
         source="vonoswald2023, section 3, Figure 3(b) (five layers); sizes and momentum of the rival's steps are ours",
-        settings=presets(_FiveLayers(), dim=10, rate=0.01, batch=2048, steps=50_000, prompts=100_000),
+        settings=presets(_FiveLayers(), dim=10, batch=2048, steps=50_000, prompts=100_000),
         check=_five_layers,
         criterion="""The 95 % interval over seeds of the loss on fresh prompts, divided by that of the rival, must lie below 1.
             Every method of five steps along gradients, the same for all prompts, leaves p(S) of the weights, with a polynomial
             p of degree 5 and p(0) = 1. The best of these is a least-squares problem: nothing is searched. It is solved on
             20 000 prompts, and the loss on the same ones flatters the rival.""",
-        history="""Seeds 0 to 5 were looked at with 1500 to 3000 steps, rates from 0.003 to 0.05, starts of 0.1 and 0.3 and
-            gradients clipped at 1 or 0.1. With rates of 0.03 and more some trainings diverged. Three layers on three inputs
-            with seeds 10 to 14 were near the rival. The seeds of this claim, 20 to 24, were not looked at.""",
+        history="""Seeds 0 to 5 and 20 to 24 were looked at with 1500 to 3000 steps, rates from 0.003 to 0.05, starts of 0.1 and
+            0.3 and gradients clipped at 1, 0.1 or 0.01. With a rate of 0.02 or more, or clipped at 0.01, some trainings
+            diverged; with the settings of this claim none of nine did. Its seeds, 30 to 34, were not looked at.""",
         cost="about 5 h",
         papers_setting="about 5 h",
     ),

@@ -48,6 +48,8 @@ def store_folder(given: str | os.PathLike[str]) -> Path:
         RecordError: it is rather meant as an address, which may hold a password: the message repeats no part of it.
     """
     text = os.fspath(given)
+    if not isinstance(text, str):
+        raise TypeError(f"the store's name must be text or a path, got {type(given).__name__}")
     if _like_an_address(text):
         raise RecordError(
             "the store's name looks like the address of a database and is none (it is not repeated here: it may hold a "
