@@ -221,7 +221,15 @@ CASES = {
         traced=False,
     ),
     "vonoswald2023/five-layers": Case(
-        {"dim": 3, "examples": 6, "rate": 0.02, "steps": 2000, "chosen_on": 4000, "prompts": 5000},
+        {
+            "dim": 3,
+            "examples": 6,
+            "steps": 2000,
+            "batch": 256,
+            "seed": 50,
+            "chosen_on": 4000,
+            "prompts": 5000,
+        },
         plain_steps,
         traced=False,
     ),

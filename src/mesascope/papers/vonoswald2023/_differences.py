@@ -86,7 +86,7 @@ DIFFERENCES = (
         "optimizer",
         "Adam, second decay 0.98, constant rate 0.0005, clip 10; start: truncated normal, variance 0.0004/11 "
         "(`constructed_token_setup.ipynb`, cell 4; `transformer.py:246`)",
-        "Adam, second decay 0.999, cosine schedule, clip 0.1, rate 0.01; start: N(0, 0.1²)",
+        "Adam, second decay 0.999, cosine schedule, clip 0.1, rate 0.02, full 0.01; start: N(0, 0.1²)",
         _FIVE,
     ),
     Difference("steps", "50 000 (`constructed_token_setup.ipynb`, cell 4)", "3000", _FIVE, ("small",)),

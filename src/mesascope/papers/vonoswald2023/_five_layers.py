@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from mesascope.models import prompt_linear_transformer
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.models import LinearAttentionStack, PromptModel, prompt_linear_transformer
+from mesascope.models._batch_last_layer import BatchLastLayer
 
 from .._claim import Claim, Finding, presets
 from .._intervals import below, mean_interval
-from .._prompts import fresh_losses
+from .._prompts import fresh_losses, prompt_model
 from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._spectral_steps import best_polynomial_loss, spectra
@@ -14,15 +22,52 @@ from .._still_falling import fall, halves
 from ._common import PAPER, Data, data
 
 
+class _Clipped(BatchLastLayer):
+    """A layer after which every entry of the stream lies between ±limit: z ↦ clip(z + layer(z)) − z, beside a residual z."""
+
+    layer: BatchLastLayer
+    limit: float = eqx.field(static=True)
+
+    @property
+    def width(self) -> int:
+        """Entries of an input token."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """The same."""
+        return self.layer.width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is causal."""
+        return self.layer.causal
+
+    def on_batch_last(self, stream: Array) -> Array:
+        """Streams (n, width, batch) → the change of all tokens."""
+        return jnp.clip(stream + self.layer.on_batch_last(stream), -self.limit, self.limit) - stream
+
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """Streams (n, width, batch) → the change of the last token, (1, width, batch)."""
+        last = stream[-1:]
+        return jnp.clip(last + self.layer.last_on_batch_last(stream), -self.limit, self.limit) - last
+
+
 class _FiveLayers(Data, Trainings):
     dim: int = 5
     layers: int = 5
-    rate: float = 0.01
+    limit: float = 10.0
+    rate: float = 0.02
     batch: int = 128
     steps: int = 3000
-    seed: int = 30
+    seed: int = 40
     chosen_on: int = 20_000
     prompts: int = 10_000
+
+
+def _start(settings: _FiveLayers, key: Array) -> PromptModel:
+    drawn: Any = prompt_linear_transformer(settings.dim, settings.layers, key=key).network
+    return prompt_model(LinearAttentionStack(_Clipped(layer, settings.limit) for layer in drawn.layers))
 
 
 def _five_layers(settings: _FiveLayers) -> Finding:
@@ -32,7 +77,7 @@ def _five_layers(settings: _FiveLayers) -> Finding:
     eigenvalues = spectra(process, settings.examples, settings.chosen_on, settings.seed)
     best = best_polynomial_loss(eigenvalues, settings.layers, variance)
     trained = recorded_trainings(
-        lambda key: prompt_linear_transformer(settings.dim, settings.layers, key=key),
+        partial(_start, settings),
         process,
         task,
         halves(settings.steps),
@@ -70,16 +115,17 @@ CLAIMS = (
         origin="paper",
         statement="""Five layers of linear attention, trained with weights of their own, have a lower loss than five steps of
             gradient descent with the best sizes, and with momentum, too.""",
-        source="vonoswald2023, section 3, Figure 3(b) (five layers); sizes and momentum of the rival's steps are ours",
-        settings=presets(_FiveLayers(), dim=10, batch=2048, steps=50_000, prompts=100_000),
+        source="""vonoswald2023, section 3, Figure 3(b) (five layers; authors' code, transformer.py:201-202, clips
+            entries at ±10); sizes and momentum of the rival's steps are ours""",
+        settings=presets(_FiveLayers(), dim=10, rate=0.01, batch=2048, steps=50_000, prompts=100_000),
         check=_five_layers,
         criterion="""The 95 % interval over seeds of the loss on fresh prompts, divided by that of the rival, must lie below 1.
             Every method of five steps along gradients, the same for all prompts, leaves p(S) of the weights, with a polynomial
             p of degree 5 and p(0) = 1. The best of these is a least-squares problem: nothing is searched. It is solved on
             20 000 prompts, and the loss on the same ones flatters the rival.""",
-        history="""Seeds 0 to 5 and 20 to 24 were looked at with 1500 to 3000 steps, rates from 0.003 to 0.05, starts of 0.1 and
-            0.3 and gradients clipped at 1, 0.1 or 0.01. With a rate of 0.02 or more, or clipped at 0.01, some trainings
-            diverged; with the settings of this claim none of nine did. Its seeds, 30 to 34, were not looked at.""",
+        history="""Tried before without clipped streams: of seeds 0 to 5, 20 to 24 and 30 to 34 some trainings diverged with
+            every rate above 0.01, or had huge losses on few prompts. Clipped, the settings of this claim were looked at with seeds 2
+            to 5, 20 to 24 and 30 to 34: 0.18 to 0.73 times the rival's loss. Its seeds, 40 to 44, were not looked at.""",
         cost="about 5 h",
         papers_setting="about 5 h",
     ),
