@@ -124,8 +124,9 @@ CLAIMS = (
             p of degree 5 and p(0) = 1. The best of these is a least-squares problem: nothing is searched. It is solved on
             20 000 prompts, and the loss on the same ones flatters the rival.""",
         history="""Tried before without clipped streams: of seeds 0 to 5, 20 to 24 and 30 to 34 some trainings diverged with
-            every rate above 0.01, or had huge losses on few prompts. Clipped, the settings of this claim were looked at with seeds 2
-            to 5, 20 to 24 and 30 to 34: 0.18 to 0.73 times the rival's loss. Its seeds, 40 to 44, were not looked at.""",
+            every rate above 0.01, or had huge losses on few prompts. Clipped, the settings of this claim were looked at with
+            seeds 2 to 5, 20 to 24 and 30 to 34: 0.18 to 0.73 times the rival's loss. Its seeds, 40 to 44, were not looked
+            at.""",
         cost="about 5 h",
         papers_setting="about 5 h",
     ),
