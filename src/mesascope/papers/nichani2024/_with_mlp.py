@@ -216,7 +216,5 @@ CLAIMS = (
             "yet. Of seeds 10 to 13, trained for 500 to 800 steps on five or six positions, one had not found all. The seeds "
             "of this claim, 20 to 24, were not looked at."
         ),
-        cost="about 1 h",
-        papers_setting="about 1 h",
     ),
 )
