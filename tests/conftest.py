@@ -61,7 +61,7 @@ def pytest_runtest_logfinish():
 
 @pytest.fixture(autouse=True)
 def kinds_of_others():
-    """What a test declares, or a page that it runs, is not known to the next."""
+    """Kinds that a test declares, or a page that it runs, are forgotten after it."""
     before = {family: dict(known) for family, known in FAMILIES.items()}
     yield
     for family, known in FAMILIES.items():

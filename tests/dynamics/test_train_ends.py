@@ -197,7 +197,7 @@ def test_numpy_numbers_are_numbers(tmp_path):
         ({"seed": -1}, "seed must be at least 0"),
         ({"seed": 2**32}, r"seed must be below 2\*\*32"),
         ({"seed": 0.5}, "seed must be an integer"),
-        ({"batch": 10**8}, "samples for NextToken.* GiB at once; take fewer"),
+        ({"batch": 10**8}, "samples for NextToken.* GiB at once; take a smaller batch"),
     ],
 )
 def test_bad_settings_speak_and_leave_nothing(tmp_path, settings, message):

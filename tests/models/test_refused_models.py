@@ -132,7 +132,7 @@ REFUSED = {
             2, 1, heads=2, key=KEY, start={"kind": "gradient-descent", "step_sizes": [1]}
         ),
         ValueError,
-        "PromptLinearTransformer heads must be 1 if start",
+        "prompt_linear_transformer heads must be 1 if start",
     ),
     "no blocks": (lambda: transformer(2, 4, 0, 2, 5, key=KEY), ValueError, "layers must be at least 1"),
     "complex tokens in a real transformer": (

@@ -341,7 +341,7 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         ({"search": "no"}, TypeError, "search: must be True or False"),
         ({"tasks": 60}, ValueError, r"at least 40 tasks .* got 30; .* \(one half of the 60 tasks"),
         ({"tasks": 200, "level": 0.99}, ValueError, "at least 200 tasks"),
-        ({"tasks": 10**30}, ValueError, r"tasks: 1000000.* GiB at once; take fewer"),
+        ({"tasks": 10**30}, ValueError, r"tasks: 1000000.* GiB at once; take a smaller batch or fewer tasks"),
         (
             {"tasks": 9000, "level": 0.999},
             ValueError,

@@ -139,7 +139,7 @@ def _refuse_output(out: str) -> None:
         raise InputError("--out is empty; name a file")
     if path.is_file() and not _is_counterexample(out):
         raise InputError(f"--out {out} exists and is not a counterexample; name another file, or remove it")
-    prepare_file(path)
+    prepare_file(path, replaces_records=True)
 
 
 def _is_counterexample(file: str) -> bool:

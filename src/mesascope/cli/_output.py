@@ -50,11 +50,14 @@ def _refused_setting(error: ValueError) -> str | None:
     """Why JAX refuses a variable of the environment, at its import, if that is why `error` was raised."""
     if "jax" in sys.modules or not any(name.startswith("JAX_") for name in os.environ):
         return None
+    half = any(name.startswith("jax.") for name in sys.modules)  # from the import that `error` tells of
     try:
         import jax as jax
     except ValueError as refused:
         return str(refused)
-    except Exception:  # half of JAX is there, from the import that `error` tells of
+    except Exception:
+        if not half:
+            raise
         return str(getattr(error, "what", error))
     return None
 

@@ -95,13 +95,18 @@ class List(InStore):
             if self.json:
                 rows = store.rows(self.filters, self.limit)
                 print_json({"runs": [_plain(row) for row in rows]})
-                return self.ended(store.unreadable(self.filters), store.damaged_studies().values())
+                return self.ended(store.unreadable(self.filters), self._damaged(store))
             limit = self.limit or 50
             rows = store.rows(self.filters, limit + 1)
             total = len(rows) if len(rows) <= limit else store.count(self.filters)
-            unreadable, studies = store.unreadable(self.filters), store.damaged_studies()
+            unreadable, damaged = store.unreadable(self.filters), self._damaged(store)
         _print_rows(rows[:limit], total)
-        return self.ended(unreadable, studies.values())
+        return self.ended(unreadable, damaged)
+
+    def _damaged(self, store: Store) -> list[str]:
+        """What is wrong with studies, a line each, unless the runs of one are asked for."""
+        asked = any(one.startswith("study") for one in self.filters)
+        return [] if asked else list(store.damaged_studies().values())
 
 
 @dataclass(frozen=True)

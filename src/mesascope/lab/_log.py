@@ -12,7 +12,7 @@ from mesascope.specs import printable
 
 _MAX_MESSAGE = 1000  # characters of a line
 _TOKEN = re.compile(r"(\btoken=)[^&\s'\"]+")
-"""What a mistyped address of a page may hold."""
+"""The token of the lab in an address, which is not logged."""
 _MAX_LINES = 60  # of a traceback; the first and the last of a longer one are shown
 
 

@@ -142,7 +142,8 @@ def refuse_large_batches(process: Any, task: Task, batch: int) -> None:
     size = 16 * batch * task_length(task) * int(getattr(process, "dim", 1))
     if size > _MAX_BYTES:
         raise ValueError(
-            f"{show(batch)} samples for {task.describe()} take {size / 2**30:.3g} GiB at once; take fewer, or shorter ones"
+            f"{show(batch)} samples for {task.describe()} take {size / 2**30:.3g} GiB at once; take a smaller batch or fewer "
+            "tasks, or shorter samples"
         )
 
 

@@ -23,16 +23,21 @@ def loss_of_steps(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any, var
     return float(variance / 2 * np.mean(np.sum(residual(eigenvalues, step_sizes, curvatures) ** 2, -1)))
 
 
-def best_polynomial_loss(eigenvalues: np.ndarray, steps: int, variance: float) -> float:
-    """The least ½s² E Σ_k p(s_k)² of polynomials p of a degree, `steps`, with p(0) = 1, by least squares.
+def best_polynomial(eigenvalues: np.ndarray, steps: int) -> np.ndarray:
+    """The polynomial p of degree at most `steps` with p(0) = 1 and the least E Σ_k p(s_k)²: its coefficients, from degree 0.
 
-    It bounds the loss of gradient descent with so many steps of any sizes, with momentum or without: r = p(S) of the weights
-    is not learned.
+    Steps along gradients that are the same for all prompts, with momentum or without, leave p(S) w of the weights w.
     """
-    scaled = eigenvalues / eigenvalues.max()
-    powers = scaled[..., None] ** np.arange(1, steps + 1)
-    coefficients = np.linalg.lstsq(powers.reshape(-1, steps), -np.ones(scaled.size), rcond=None)[0]
-    return float(variance / 2 * np.mean(np.sum((1 + powers @ coefficients) ** 2, -1)))
+    largest = eigenvalues.max()
+    powers = (eigenvalues.ravel()[:, None] / largest) ** np.arange(1, steps + 1)
+    found = np.linalg.lstsq(powers, -np.ones(len(powers)), rcond=None)[0]
+    return np.array([1.0, *(found / largest ** np.arange(1, steps + 1))])
+
+
+def best_polynomial_loss(eigenvalues: np.ndarray, steps: int, variance: float) -> float:
+    """½s² E Σ_k p(s_k)² of the best polynomial: a bound for so many steps along gradients, the same for all prompts."""
+    left = np.polynomial.polynomial.polyval(eigenvalues, best_polynomial(eigenvalues, steps))
+    return float(variance / 2 * np.mean(np.sum(left**2, -1)))
 
 
 def residual(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import nullcontext
 
 import pytest
 
@@ -227,16 +228,23 @@ def test_a_study_that_cannot_be_read_is_told_wherever_it_is_asked_for(filled):
     assert list(store.damaged_studies()) == ["both"]
 
 
-def test_a_store_whose_file_is_torn_is_opened_again_after_its_removal(filled):
+def test_a_store_whose_file_is_torn_is_opened_again_after_its_removal(filled, index):
     store, runs, _ = filled
     root, file = store.folders.root, store.folders.root / "store.json"
     store.close()
     _cut(file)
-    with pytest.raises(RecordError, match="remove it and give the sweep again: the runs beside it stay"):
+    with pytest.raises(RecordError, match="and give the sweep again: the runs beside it stay"):
         RunFolders(root)
     file.unlink()
     folders = RunFolders.create(root)
     assert folders.ids() == sorted(runs)
+    own = (
+        pytest.warns(UserWarning, match="is of a store that was here before")
+        if index is None
+        else nullcontext()
+    )
+    with own:
+        open_store(root).close()
     (root / "runs" / "notes").mkdir()
     file.unlink()
     with pytest.raises(RecordError, match="holds 'runs' and is not a store"):

@@ -19,6 +19,7 @@ from mesascope.specs import (
     Shape,
     Size,
     SpecError,
+    construct,
     kind_of_function,
     known_kinds,
     require_value,
@@ -83,8 +84,8 @@ _GIVEN = {
     "complex_tokens": StrictBool,
     "key": Any,
 }
-"""Arguments that the data and the seed give, with their types."""
-_LARGEST = 4 * 2**30
+"""Arguments that the data and the seed give, with their types: positions are learned for at most 65 536 tokens."""
+_LARGEST = 4 * 2**30  # as for trainings, which need several times as much
 
 
 def model(
@@ -95,7 +96,8 @@ def model(
     The function is called with those of these arguments that it has: `dim`, the dimension of tokens or inputs;
     `vocabulary`, the number of symbols; `horizon`, the longest context of a sequence; `examples`, the number of examples
     of a prompt; `complex_tokens`, whether tokens are complex; `key`, a random key. All other parameters are fields of
-    specifications, with `seed`. In Python, too, the function refuses what a specification may not hold.
+    specifications, with `seed`. In Python, too, the function refuses what a specification may not hold, and weights above
+    4 GiB: it is first called for the shapes of the weights alone, by `jax.eval_shape`.
 
     Args:
         name: the name in specifications.
@@ -125,7 +127,11 @@ def _checked(function: Callable[..., Any], made: type[BuiltModel]) -> Callable[.
         bound = signature.bind(*args, **given).arguments
         for name in set(_GIVEN) & set(bound):
             require_value(_GIVEN[name], bound[name], f"{function.__name__} {name}")
-        made(**{name: bound[name] for name in fields if name in bound})
+        try:
+            construct(made, {name: bound[name] for name in fields if name in bound})
+        except SpecError as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{function.__name__} {error.place} {error.what}") from None
         _refuse_large_weights(lambda: function(*args, **given), function.__name__)
         return function(*args, **given)
 

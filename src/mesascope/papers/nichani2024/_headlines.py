@@ -14,6 +14,7 @@ HEADLINES = (
     Headline(
         "On in-context Markov chains the transformer learns an induction head.",
         ("induction-head", "full-model", "with-mlp"),
+        "Of the models with all weights free only the first layer is looked at.",
     ),
     Headline(
         "Trained transformers recover a wide variety of causal structures.",

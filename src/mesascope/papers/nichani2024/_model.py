@@ -18,7 +18,9 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure
 from mesascope.theory import nichani2024 as theory
 
+from .._claim import Finding, verdict_if
 from .._figures import matrix_panels
+from .._intervals import above, mean_interval
 from .._minimized import bracketed
 from .._prompts import losses_in_batches
 from .._recorded import recorded_models
@@ -156,6 +158,46 @@ def on_parents(process: MarkovTree, attention: np.ndarray) -> tuple[np.ndarray, 
 def mean_attention(model: Any, symbols: Array) -> Array:
     """The attention of the first layer of a model, mean over sequences (n, T), shape (T, T)."""
     return jnp.mean(model.first_attention(symbols), 0)
+
+
+class Watched(NamedTuple):
+    """The mean attention (T, T) of the first layer of one model, and its losses."""
+
+    attention: np.ndarray
+    losses: Any
+
+
+def finds_parents(
+    rows: Sequence[Watched], process: MarkovTree, least: float, figure: str, title: str, **details: Any
+) -> Finding:
+    """Whether first layers attend to parents most at all positions that have one, and in the mean above `least`.
+
+    Args:
+        rows: one entry a seed.
+        process: with the graph.
+        least: the threshold of the mean.
+        figure: its name.
+        title: its title.
+        **details: more of them.
+    """
+    on, shares = zip(*(on_parents(process, row.attention) for row in rows), strict=True)
+    mean, interval = mean_interval([one.mean() for one in on])
+    parts = {
+        "in the mean": above(interval, least),
+        "every parent is attended to most": verdict_if(min(shares) == 1),
+    }
+    return Finding.of_parts(
+        {
+            "attention_to_parents": mean,
+            "least_of_all_positions": min(float(one.min()) for one in on),
+            "parents_found": min(shares),
+        },
+        {"attention_to_parents": f"above {least}", "parents_found": 1.0},
+        None,
+        parts,
+        {"interval_95": interval, "each_seed": [one.tolist() for one in on], **details},
+        {figure: graph_figure(title, "Trained attention, mean", process, rows[0].attention)},
+    )
 
 
 def drawn(process: MarkovTree, count: int, *names: str, seed: int) -> np.ndarray:

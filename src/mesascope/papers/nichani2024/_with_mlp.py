@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,19 +14,18 @@ from mesascope.core import split_keys
 from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 
-from .._claim import Claim, Finding, presets, verdict_if
-from .._intervals import above, mean_interval
+from .._claim import Claim, Finding, presets
 from .._prompts import losses_in_batches
 from .._recorded import recorded_models
 from .._runs import seeds_of
 from ._model import (
     PAPER,
     Graphs,
+    Watched,
     causal_softmax,
     drawn,
-    graph_figure,
+    finds_parents,
     mean_attention,
-    on_parents,
     posterior_losses,
 )
 
@@ -129,18 +128,8 @@ class _Chains(Graphs):
     mean: float = 0.5
 
 
-class _Trained(NamedTuple):
-    """The mean attention (T, T) of the first layer, its entries on parents, the share of parents found, nats above Bayes."""
-
-    attention: np.ndarray
-    on_parents: np.ndarray
-    found: float
-    above_bayes: float
-
-
-def _trainings(settings: _Chains) -> list[_Trained]:
-    """One model a seed, judged on fresh sequences."""
-    process = MarkovTree.chain(settings.positions, settings.states, settings.alpha)
+def _trainings(process: MarkovTree, settings: _Chains) -> list[Watched]:
+    """One model a seed, judged on fresh sequences; the losses are nats above Bayes."""
     task, seeds = NextToken.last(process.horizon), seeds_of(settings)
     (models,) = recorded_models(
         lambda key: ResidualTransformer.start(process, key),
@@ -157,38 +146,23 @@ def _trainings(settings: _Chains) -> list[_Trained]:
         sample = drawn(process, settings.sequences, "with MLPs", seed=seed)
         attention = np.asarray(mean_attention(model, jnp.asarray(sample[:, :-1])), float)
         losses = losses_in_batches(model, jnp.asarray(sample), task)
-        nats = float((losses - posterior_losses(process, sample)).mean())
-        found.append(_Trained(attention, *on_parents(process, attention), nats))
+        found.append(Watched(attention, float((losses - posterior_losses(process, sample)).mean())))
     return found
 
 
 def _finds(settings: _Chains) -> Finding:
     """First-layer attention of trained models on the token before."""
-    rows = _trainings(settings)
     process = MarkovTree.chain(settings.positions, settings.states, settings.alpha)
-    mean, interval = mean_interval([row.on_parents.mean() for row in rows])
-    found = min(row.found for row in rows)
-    parts = {
-        "in the mean": above(interval, settings.mean),
-        "every parent is attended to most": verdict_if(found == 1),
-    }
     title = "The graph in the first layer of a transformer with MLPs"
-    return Finding.of_parts(
-        {
-            "attention_to_parents": mean,
-            "least_of_all_positions": min(float(row.on_parents.min()) for row in rows),
-            "parents_found": found,
-        },
-        {"attention_to_parents": f"above {settings.mean}", "parents_found": 1.0},
-        None,
-        parts,
-        {
-            "interval_95": interval,
-            "each_seed": [row.on_parents.tolist() for row in rows],
-            "above_bayes": [row.above_bayes for row in rows],
-            "meaning": "above_bayes: nats, differences on the same sequences, one entry per seed",
-        },
-        {"with-mlp": graph_figure(title, "Trained attention, mean", process, rows[0].attention)},
+    rows = _trainings(process, settings)
+    return finds_parents(
+        rows,
+        process,
+        settings.mean,
+        "with-mlp",
+        title,
+        above_bayes=[row.losses for row in rows],
+        meaning="above_bayes: nats, differences on the same sequences, one entry per seed",
     )
 
 

@@ -95,7 +95,7 @@ DIFFERENCES = (
     Difference(
         "evaluation",
         "gradient descent with the best equal steps on a grid, GD++ tuned by Adam (`train.py:477-579`); 10⁴ fixed tasks",
-        "the best of all methods of five steps along gradients, by least squares; fresh prompts for every seed",
+        "the best five steps along gradients that are the same for all prompts, with momentum, by least squares; fresh prompts",
         _FIVE,
     ),
     Difference(

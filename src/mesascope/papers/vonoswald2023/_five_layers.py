@@ -1,4 +1,4 @@
-"""Five layers of linear attention beside every method that takes five steps along gradients."""
+"""Five layers of linear attention beside five steps along gradients, the same steps for all prompts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.models import LinearAttentionStack, PromptModel, prompt_linear_transformer
-from mesascope.models._batch_last_layer import BatchLastLayer
+from mesascope.models import BatchLastLayer, LinearAttentionStack, PromptModel, prompt_linear_transformer
 
 from .._claim import Claim, Finding, presets
 from .._intervals import below, mean_interval
@@ -18,7 +17,7 @@ from .._prompts import fresh_losses, prompt_model
 from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._spectral_steps import best_polynomial_loss, spectra
-from .._still_falling import fall, halves
+from .._still_falling import fall, halves, unless_falling
 from ._common import PAPER, Data, data
 
 
@@ -92,17 +91,17 @@ def _five_layers(settings: _FiveLayers) -> Finding:
         ]
         for models in trained.values()
     )
-    mean, interval = mean_interval(end)
+    (mean, interval), falling = mean_interval(end), fall(middle, end)
     return Finding(
         {"over_the_best_polynomial": mean},
         {"over_the_best_polynomial": "below 1"},
         None,
-        below(interval, 1.0),
+        unless_falling(below(interval, 1.0), falling),
         {
             "interval_95": interval,
             "each_seed": end,
             "loss_of_the_best_polynomial": best,
-            "fallen_in_the_second_half": fall(middle, end),
+            "fallen_in_the_second_half": falling,
         },
     )
 
@@ -110,23 +109,24 @@ def _five_layers(settings: _FiveLayers) -> Finding:
 CLAIMS = (
     Claim(
         id=f"{PAPER}/five-layers",
-        title="Five trained layers beat any five steps of gradient descent",
+        title="Five trained layers beat five fixed steps of gradient descent",
         evidence="measured, reduced",
         origin="paper",
-        statement="""Five layers of linear attention, trained with weights of their own, have a lower loss than five steps of
-            gradient descent with the best sizes, and with momentum, too.""",
-        source="""vonoswald2023, section 3, Figure 3(b) (five layers; authors' code, transformer.py:201-202, clips
-            entries at ±10); sizes and momentum of the rival's steps are ours""",
+        statement="""Five layers of linear attention, clipped at ±10 and trained, have a lower loss than five steps of gradient
+            descent with the best sizes and momentum, the same for all prompts.""",
+        source="""vonoswald2023, section 3, Figure 3(b) (five layers; authors' code, transformer.py:201-202 and
+            constructed_token_setup.ipynb, cell 4: entries clipped at ±10); sizes and momentum of the rival's steps are ours""",
         settings=presets(_FiveLayers(), dim=10, rate=0.01, batch=2048, steps=50_000, prompts=100_000),
         check=_five_layers,
         criterion="""The 95 % interval over seeds of the loss on fresh prompts, divided by that of the rival, must lie below 1.
-            Every method of five steps along gradients, the same for all prompts, leaves p(S) of the weights, with a polynomial
-            p of degree 5 and p(0) = 1. The best of these is a least-squares problem: nothing is searched. It is solved on
-            20 000 prompts, and the loss on the same ones flatters the rival.""",
-        history="""Tried before without clipped streams: of seeds 0 to 5, 20 to 24 and 30 to 34 some trainings diverged with
-            every rate above 0.01, or had huge losses on few prompts. Clipped, the settings of this claim were looked at with
-            seeds 2 to 5, 20 to 24 and 30 to 34: 0.18 to 0.73 times the rival's loss. Its seeds, 40 to 44, were not looked
-            at.""",
+            Every method of five steps along gradients, the same for all prompts, leaves p(S) w of the weights w, with a
+            polynomial p of degree at most 5 and p(0) = 1. The best of these is a least-squares problem: nothing is searched. It
+            is solved on 20 000 prompts, and the loss on the same ones flatters the rival.""",
+        history="""Tried before without clipped streams, with 1500 to 3000 steps, rates from 0.003 to 0.05, starts of 0.1 and
+            0.3 and gradients clipped at 1, 0.1 and 0.01: of seeds 0 to 5, 20 to 24 and 30 to 34 some trainings diverged with
+            every rate above 0.01, or had huge losses on few prompts. Three layers on three inputs with seeds 10 to 14 were near
+            the rival. Clipped, the settings of this claim were looked at with seeds 2 to 5, 20 to 24 and 30 to 34: 0.18 to 0.73
+            times the rival's loss. Its seeds, 40 to 44, were looked at with these settings under other words of the claim.""",
         cost="about 5 h",
         papers_setting="about 5 h",
     ),

@@ -82,7 +82,7 @@ def identity_of(folder: Path) -> str:
     except RecordError as error:
         what = str(error).rpartition(";")[0]
         raise RecordError(
-            f"{what}; remove it and give the sweep again: the runs beside it stay, and their store gets a new identity"
+            f"{what}; remove it, and an index that lies elsewhere, and give the sweep again: the runs beside it stay"
         ) from error
 
 
@@ -126,10 +126,11 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _is_of_a_store(path: Path) -> bool:
-    """Whether a file or folder is one that stores have."""
-    if path.name.startswith("index.sqlite") or path.name in ("studies", "drivers"):
-        return True
-    return path.name == "runs" and all(re.fullmatch("[0-9a-f]{2}", part) for part in os.listdir(path))
+    """Whether a file or folder is one that stores have, with nothing else in it."""
+    if path.name.startswith("index.sqlite"):
+        return path.is_file()
+    held = {"runs": "[0-9a-f]{2}", "studies": r".*\.json", "drivers": r".*\.json"}.get(path.name)
+    return held is not None and path.is_dir() and all(re.fullmatch(held, name) for name in os.listdir(path))
 
 
 def run_folder(root: Path, run: str) -> Path:

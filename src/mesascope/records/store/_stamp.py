@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -88,12 +89,12 @@ def prepare(engine: Engine, folders: RunFolders) -> None:
 
 
 def _is_mounted_at(folder: str, folders: RunFolders) -> bool:
-    """Whether the store itself, not a copy, is also found at that folder."""
+    """Whether the store itself, not a copy, is also found at that folder: what is put into one is then in the other."""
     try:
-        there, here = (os.stat(Path(root, STORE_FILE)) for root in (folder, folders.root))
-    except (OSError, ValueError):
-        return False
-    return (there.st_ino, there.st_mtime_ns) == (here.st_ino, here.st_mtime_ns)
+        with tempfile.NamedTemporaryFile(dir=folders.root, prefix=".probe-") as probe:
+            return Path(folder, Path(probe.name).name).exists()
+    except OSError:  # nothing can be put there
+        return _is_store(folder, folders.identity)
 
 
 def _lies_in(root: Path, engine: Engine) -> bool:
@@ -103,11 +104,17 @@ def _lies_in(root: Path, engine: Engine) -> bool:
 
 
 def _refuse_other_store(engine: Engine, folders: RunFolders, stamp: Stamp | None) -> None:
-    if stamp is not None and stamp.identity != folders.identity:
+    if stamp is None or stamp.identity == folders.identity:
+        return
+    if stamp.folder == str(folders.root):
         raise DamagedIndexError(
-            f"index {shown(engine.url)} is of the store at {stamp.folder}, not of {folders.root}",
-            "give every store a database or a schema of its own",
+            f"index {shown(engine.url)} is of a store that was here before, not of the one whose {STORE_FILE} was made since",
+            "remove the index, and the next command builds it again",
         )
+    raise DamagedIndexError(
+        f"index {shown(engine.url)} is of the store at {stamp.folder}, not of {folders.root}",
+        "give every store a database or a schema of its own",
+    )
 
 
 def _make_tables(connection: Connection, folders: RunFolders, before: Stamp | None) -> Stamp:

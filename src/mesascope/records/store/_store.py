@@ -153,7 +153,7 @@ class Store:
         A field of outcomes counts as known while some kind of run has none that is done.
 
         Raises:
-            RecordError: the first such filter; or one that cannot be read.
+            RecordError: the first such filter; or one that cannot be read; or the study's file cannot be.
         """
         from ._queries import refuse_unknown
 
@@ -257,15 +257,18 @@ class Store:
             Where it was written; of a URI without its password.
 
         Raises:
-            RecordError: it cannot be written, or a package is missing; says which extra brings it.
+            RecordError: it cannot be written, or would replace a record or a file of the store; or a package is missing: says
+                which extra brings it.
         """
         from .exporters import export_runs, write_netcdf
 
         target = os.fspath(out)
         if not target.strip():
             raise RecordError("the output of an export is empty; name a file or a folder")
+        if form != "tensorboard" and "://" not in target:
+            self._refuse_own(target)
         if form in ("parquet", "csv", "netcdf"):
-            self._refuse_own(prepare_file(target))
+            prepare_file(target)
         if form == "netcdf":
             if study is None or filters:
                 raise RecordError(
@@ -275,12 +278,14 @@ class Store:
         rows = self.rows([*filters, *([] if study is None else [f"study={study}"])])
         return export_runs(form, rows, self.folders, target, study or "mesascope")
 
-    def _refuse_own(self, file: Path) -> None:
-        """Refuse to write into the folders of runs and studies."""
-        place = file.absolute()
-        for name in ("runs", "studies", "drivers"):
-            if place.is_relative_to(self.folders.root / name):
-                raise RecordError(f"{file} lies among the {name} of the store; name a file elsewhere")
+    def _refuse_own(self, target: str) -> None:
+        """Refuse to write over the files of the store."""
+        place = Path(os.path.realpath(target))
+        if not place.is_relative_to(root := Path(os.path.realpath(self.folders.root))) or place == root:
+            return
+        name = place.relative_to(root).parts[0]
+        if name in ("runs", "studies", "drivers", "store.json") or name.startswith("index.sqlite"):
+            raise RecordError(f"{target} lies among the files of the store; name a file elsewhere")
 
     # Health
 
