@@ -83,7 +83,7 @@ def test_a_search_has_one_seed(seed):
 def test_ones_that_are_no_integers():
     refused(lambda: ms.preconditioned_linear_transformer(2, 1, loops=True, key=KEY), "loops")
     refused(lambda: ms.LastEntry(True), "sign")
-    refused(lambda: ms.prompt_linear_transformer(2, 1, key=KEY, start="x"), "construction")
+    refused(lambda: ms.prompt_linear_transformer(2, 1, key=KEY, start="x"), "start", "gradient-descent++")
 
 
 @pytest.mark.parametrize("model", [None, "x", LONG, 1.5, [], np.zeros((0, 2)), PROCESS], ids=repr)

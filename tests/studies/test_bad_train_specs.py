@@ -185,7 +185,11 @@ SEQUENCES = [
     (model("linear-transformer", layers=1025), "model.layers: must be at most 1024, got 1025"),
     (
         model("transformer", width=2**16, layers=2, heads=1),
-        "model: 103,081,312,260 weights take 1.54e+03 GiB with their gradient and the state of the optimizer",
+        "model: transformer: the weights take 384 GiB, more than 4; take smaller sizes",
+    ),
+    (
+        model("transformer", width=2**12, layers=2, heads=1),
+        "model: 402,784,260 weights take 6 GiB with their gradient and the state of the optimizer",
     ),
     (
         {**process(**{**AR, "dim": 1024}), "batch": 2048},
