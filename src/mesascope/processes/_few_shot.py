@@ -22,7 +22,7 @@ class FewShot(Task):
     The example count $t$ is the number of pairs seen when the label of the query $x_{t+1}$ is predicted.
 
     Args:
-        examples: the largest example count, $1 \le N \le 10^6$; prompts hold one more pair, the query of $t = N$.
+        examples: the largest example count, $1 \le N \le 10^{15}$; prompts hold one more pair, the query of $t = N$.
         weights: `None` for $w_N = 1$ and all others 0: only the last query counts; or a mapping from example
             counts to weights, where missing counts have weight 0; or a sequence of the $N + 1$ weights for
             $t = 0, \dots, N$. Weights are finite and non-negative, at least one is positive.

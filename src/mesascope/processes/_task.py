@@ -36,7 +36,7 @@ class NextToken(Task):
     is the paper's autoregressive loss (zheng2024, Section 3).
 
     Args:
-        horizon: tokens per sequence, $3 \le T \le 10^{12}$.
+        horizon: tokens per sequence, $3 \le T \le 10^{15}$.
         weights: `None` for $w_t = 1$; or a mapping from context lengths to weights, where missing lengths
             have weight 0; or a sequence of the $T - 2$ weights for $t = 2, \dots, T-1$. Weights are finite
             and non-negative, at least one is positive. An array of size $T$ is stored only if it is given.

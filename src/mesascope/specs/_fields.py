@@ -264,10 +264,10 @@ Depth: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**10
 """The number of layers of a network, which are compiled one by one."""
 Count: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=10**8)]
 """A number of steps or samples."""
-Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=10**12)]
-"""Tokens per sequence T, 3 to 10¹²: sums over context lengths have closed forms."""
-Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=10**6)]
-"""Examples N before the query, 1 to 10⁶: their weights are listed one by one."""
+Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=10**15)]
+"""Tokens per sequence T, 3 to 10¹⁵: sums over context lengths have closed forms."""
+Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=10**15)]
+"""Examples N before the query, 1 to 10¹⁵: expectations over them have closed forms."""
 Rho: TypeAlias = Annotated[
     Literal["t-1", "t", "1"], BeforeValidator(lambda rho: "1" if type(rho) is int and rho == 1 else rho)
 ]

@@ -36,6 +36,7 @@ from mesascope.specs import (
 if TYPE_CHECKING:
     from mesascope.objectives import Task
 
+_MAX_EXAMPLES = 10**6  # weights of "every" number are listed one by one
 _NAMED = ("last", "every")
 
 
@@ -85,7 +86,7 @@ class DataSpec(Spec):
     law: LawField | None = None
     dim: Dim | None = None
     horizon: Horizon | None = None
-    examples: Examples | None = None
+    examples: Annotated[Examples, Field(le=_MAX_EXAMPLES)] | None = None
     weights: NamedWeights = None
     task: Annotated[NextToken | FewShot, *one_of("task")] | None = None
 
