@@ -113,7 +113,7 @@ class Train(PluginOption):
             if (what := used.get(Path(file).resolve())) is not None:
                 raise InputError(f"{option} {file!r} is {what}; name another file")
             used[Path(file).resolve()] = "that of --export"
-            if file and spec.seeds is not None:
+            if spec.seeds is not None:
                 raise InputError(
                     f"{option} writes the weights of one run, but seeds asks for several; "
                     "train without it, then export the run of a spec.json in DIR/seed-…, with --out that folder"

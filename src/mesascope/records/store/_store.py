@@ -153,14 +153,14 @@ class Store:
         A field of outcomes counts as known while some kind of run has none that is done.
 
         Raises:
-            RecordError: the first such filter; or one that cannot be read; or the study's file cannot be.
+            RecordError: the first such filter; or one that cannot be read; or the file of the study that one names cannot be.
         """
         from ._queries import refuse_unknown
 
-        damaged = self.damaged_studies()
-        for name in damaged:
-            if f"study={name}" in filters:
-                raise RecordError(damaged[name])
+        named = {one.removeprefix("study=") for one in filters if one.startswith("study=")}
+        for study, reason in self.damaged_studies().items() if named else ():
+            if study in named:
+                raise RecordError(reason)
         self._ask(refuse_unknown, filters)
 
     def damaged_studies(self) -> dict[str, str]:
