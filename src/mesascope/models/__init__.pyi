@@ -11,6 +11,7 @@ from ._embedding import Embedding as Embedding
 from ._embedding import OneHot as OneHot
 from ._embedding import PairedTokens as PairedTokens
 from ._embedding import TokenTable as TokenTable
+from ._layer import AroundLayer as AroundLayer
 from ._layer import Layer as Layer
 from ._layer_norm import LayerNorm as LayerNorm
 from ._linear_attention import FactoredLinearAttention as FactoredLinearAttention

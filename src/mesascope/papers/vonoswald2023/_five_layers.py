@@ -9,7 +9,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.models import BatchLastLayer, LinearAttentionStack, PromptModel, prompt_linear_transformer
+from mesascope.models import (
+    AroundLayer,
+    BatchLastLayer,
+    LinearAttentionStack,
+    PromptModel,
+    prompt_linear_transformer,
+)
 
 from .._claim import Claim, Finding, presets
 from .._intervals import below, mean_interval
@@ -21,26 +27,11 @@ from .._still_falling import fall, halves, unless_falling
 from ._common import PAPER, Data, data
 
 
-class _Clipped(BatchLastLayer):
+class _Clipped(AroundLayer, BatchLastLayer):
     """A layer after which every entry of the stream lies between ±limit: z ↦ clip(z + layer(z)) − z, beside a residual z."""
 
     layer: BatchLastLayer
     limit: float = eqx.field(static=True)
-
-    @property
-    def width(self) -> int:
-        """Entries of an input token."""
-        return self.layer.width
-
-    @property
-    def output_width(self) -> int:
-        """The same."""
-        return self.layer.width
-
-    @property
-    def causal(self) -> bool:
-        """Whether the layer is causal."""
-        return self.layer.causal
 
     def on_batch_last(self, stream: Array) -> Array:
         """Streams (n, width, batch) → the change of all tokens."""
