@@ -193,8 +193,8 @@ def test_an_inverse_in_double_precision_is_taken():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"start": [0.1]}, "start: must be 2 step sizes, one for each layer"),
-        ({"start": [0.1, np.nan]}, "start: step_size: every entry must be finite"),
+        ({"start": [0.1]}, "start has 1 entries, but layers is 2; make them equal"),
+        ({"start": [0.1, np.nan]}, "start[1] must be finite and fit double precision, got nan"),
         ({"metric": np.eye(3)}, "metric: must have the shape (2, 2)"),
         ({"metric": [[1.0, 2.0]]}, "metric must be a square matrix, got shape (1, 2)"),
         ({"metric": [[1.0, 2.0]], "start": [0.1, 0.2]}, "metric must be a square matrix, got shape (1, 2)"),

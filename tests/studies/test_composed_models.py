@@ -171,7 +171,14 @@ def test_every_part_of_the_library_can_be_named():
         one.function for family in ("layer", "embedding", "readout") for one in known_kinds(family).values()
     )
     named |= {getattr(one, "__self__", one).__name__ for one in made_by}
-    bases = {parts.Embedding, parts.Layer, parts.Readout, parts.BatchLastLayer, parts.PreconditionedStep}
+    bases = {
+        parts.Embedding,
+        parts.Layer,
+        parts.AroundLayer,
+        parts.Readout,
+        parts.BatchLastLayer,
+        parts.PreconditionedStep,
+    }
     known = {
         name
         for name, one in vars(parts).items()
