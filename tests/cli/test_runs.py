@@ -108,6 +108,7 @@ def test_verify_and_reindex(run, store):
         assert run("runs", "reindex", "--store", store.root, "--json").json == {
             "runs": 6,
             "unreadable": [],
+            "damaged_studies": [],
         }
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
 
@@ -135,10 +136,14 @@ def test_every_command_says_what_cannot_be_read(run, store, tmp_path):
         assert ended.err.splitlines() == [ended.err.strip()] and str(file) in ended.err and ";" in ended.err
     listed = {one["id"]: one for one in run("runs", "list", "--store", store.root, "--json").json["runs"]}
     assert listed[torn]["status"] == "unreadable" and listed[torn]["outcome"] == {}
-    assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6, "unreadable": [torn]}
+    found = run("runs", "reindex", "--store", store.root, "--json").json
+    assert found == {"runs": 6, "unreadable": [torn], "damaged_studies": []}
     assert run("runs", "list", "spec.init.a=0.3", "--store", store.root).status == 0
     assert run("runs", "rm", torn, "--store", store.root).status == 0
     assert run("runs", "list", "--store", store.root).status == 0
+    (store.root / "studies" / "six.json").write_text("{")
+    found = run("runs", "reindex", "--store", store.root, "--json").json
+    assert found == {"runs": 5, "unreadable": [], "damaged_studies": ["six"]}
 
 
 @pytest.mark.slow

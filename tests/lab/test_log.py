@@ -44,6 +44,7 @@ def test_the_log_shows_paths_of_requests_as_one_short_line():
     assert len(logged("/" + "a" * 60_000)) < 500
     assert len(logged("/" + "a " * 30_000)) < 1100
     assert logged("failed", error=ValueError("\x1b[2J")) == "failed\nValueError: \\x1b[2J"
+    assert logged("failed", error=ValueError("/?token=secret")) == "failed\nValueError: /?token=…"
 
 
 def test_a_flood_of_one_error_is_one_traceback_and_a_few_lines():

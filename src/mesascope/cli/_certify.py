@@ -112,7 +112,7 @@ class Certify(PluginOption):
 
 def _refuse_output(out: str) -> None:
     """Refuse, before computing, a path that cannot be written, or a file that would be lost."""
-    from mesascope.records import CertificateFile, RecordError, prepare_file
+    from mesascope.records import CertificateFile, RecordError, prepare_replacement
 
     path = Path(out)
     if path.is_file():
@@ -122,4 +122,4 @@ def _refuse_output(out: str) -> None:
             raise InputError(
                 f"--out {out} exists and is not a certificate; name another file, or remove it"
             ) from None
-    prepare_file(path, replaces_records=True)
+    prepare_replacement(path)

@@ -132,14 +132,14 @@ def _read(file: str) -> dict[str, Any]:
 
 def _refuse_output(out: str) -> None:
     """Refuse a place where no file can be written, or where another file would be lost."""
-    from mesascope.records import prepare_file
+    from mesascope.records import prepare_replacement
 
     path = Path(out)
     if not out.strip():
         raise InputError("--out is empty; name a file")
     if path.is_file() and not _is_counterexample(out):
         raise InputError(f"--out {out} exists and is not a counterexample; name another file, or remove it")
-    prepare_file(path, replaces_records=True)
+    prepare_replacement(path)
 
 
 def _is_counterexample(file: str) -> bool:

@@ -258,7 +258,8 @@ class Reindex(InStore):
     """
 
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: runs, their number, and unreadable, the ids of those whose records cannot be read."""
+    """Print one JSON object: runs, their number; unreadable, the ids of those whose records cannot be read;
+    damaged_studies, the names of studies whose files cannot be read."""
 
     def run(self) -> int:
         """Rebuild; return the exit status."""
@@ -266,7 +267,8 @@ class Reindex(InStore):
             runs = store.reindex()
             unreadable, studies = store.unreadable(), store.damaged_studies()
         if self.json:
-            print_json({"runs": runs, "unreadable": [row.id for row in unreadable]})
+            ids = [row.id for row in unreadable]
+            print_json({"runs": runs, "unreadable": ids, "damaged_studies": [*studies]})
         else:
             print(f"{runs} run{'' if runs == 1 else 's'} in the index")
         return self.ended(unreadable, studies.values())

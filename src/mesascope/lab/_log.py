@@ -31,14 +31,18 @@ class PrintableLines(logging.Formatter):
     """Messages as lines that are safe to print: they hold paths of requests, and whatever a page sends."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        return printable(_TOKEN.sub(r"\1…", super().formatMessage(record)), _MAX_MESSAGE)
+        return _safe(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        lines = [printable(line, _MAX_MESSAGE) for line in super().formatException(ei).splitlines()]
+        lines = [_safe(line) for line in super().formatException(ei).splitlines()]
         if len(lines) > _MAX_LINES:
             half = _MAX_LINES // 2
             lines[half:-half] = [f"… {len(lines) - 2 * half} more lines"]
         return "\n".join(lines)
+
+
+def _safe(line: str) -> str:
+    return printable(_TOKEN.sub(r"\1…", line), _MAX_MESSAGE)
 
 
 class RepeatedErrors(logging.Filter):

@@ -45,6 +45,7 @@ from ._files import UnreadableError as UnreadableError
 from ._files import atomic_path as atomic_path
 from ._files import prepare_file as prepare_file
 from ._files import prepare_output as prepare_output
+from ._files import prepare_replacement as prepare_replacement
 from ._files import read_bytes as read_bytes
 from ._files import read_json_text as read_json_text
 from ._files import remove_leftovers as remove_leftovers

@@ -224,24 +224,36 @@ def _is_dead(host: str, pid: int) -> bool:
     return False
 
 
-def prepare_file(path: str | os.PathLike[str], *, replaces_records: bool = False) -> Path:
+def prepare_file(path: str | os.PathLike[str]) -> Path:
     """Prove, before any work is done, that a file can be written, and that it replaces no record or checkpoint.
 
     Args:
         path: the file; folders are made as needed.
-        replaces_records: whether a record may lie there: the caller has checked that it is one of its own kind.
 
     Raises:
         RecordError: it cannot be written, or a record or checkpoint of mesascope would be lost.
+    """
+    file = prepare_replacement(path)
+    if _RECORD.search(_beginning_of(file)):
+        raise RecordError(
+            f"{path} is a record or checkpoint of mesascope, which would be lost; name another file"
+        )
+    return file
+
+
+def prepare_replacement(path: str | os.PathLike[str]) -> Path:
+    """Prove that a file can be written, where a record may lie that the caller knows to be of its own kind.
+
+    Args:
+        path: the file; folders are made as needed.
+
+    Raises:
+        RecordError: it cannot be written.
     """
     file = Path(path)
     if os.path.isdir(file):  # `Path.is_dir` raises where the name is too long
         raise RecordError(f"{path} is a folder; name a file in it")
     _refuse_other_than_file(file)
-    if not replaces_records and _RECORD.search(_beginning_of(file)):
-        raise RecordError(
-            f"{path} is a record or checkpoint of mesascope, which would be lost; name another file"
-        )
     prepare_output(file.parent)
     return file
 
