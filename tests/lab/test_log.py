@@ -48,24 +48,26 @@ def test_the_log_shows_paths_of_requests_as_one_short_line():
 
 
 def test_a_flood_of_one_error_is_one_traceback_and_a_few_lines():
-    def fail(what):
-        raise ValueError(what)
+    def fails_in_ours():
+        is_meaningful("no record")
+
+    def fails_below_ours():
+        raise KeyError("a message that nothing reads")
 
     shown, once = [], RepeatedErrors()
-    for sent in [*(f"event {number}" for number in range(1000)), KeyError("another")]:
+    for fails in [fails_in_ours] * 1000 + [fails_below_ours] * 2:
         try:
-            if isinstance(sent, KeyError):
-                raise sent
-            fail(sent)
+            fails()
         except Exception as error:
             info = (type(error), error, error.__traceback__)
-            record = logging.LogRecord("nicegui", logging.ERROR, "", 0, str(error), None, info)
+            record = logging.LogRecord("nicegui", logging.ERROR, "", 0, "Task exception", None, info)
         if once.filter(record):
             shown.append(PrintableLines().format(record))
-    assert [text.count("Traceback") for text in shown] == [1] + 9 * [0] + [1]
-    assert shown[0].endswith("ValueError: event 0")
-    assert shown[9] == "ValueError: event 511 (512 times so far; its traceback is above)"
-    assert "KeyError" in shown[10]
+    assert [text.count("Traceback") for text in shown] == [1] + 11 * [0]
+    assert shown[0].endswith("AttributeError: 'str' object has no attribute 'args'")
+    assert shown[9].startswith("AttributeError: 'str' object has no attribute 'args' (512 times so far, ")
+    told = "KeyError: 'a message that nothing reads' ("
+    assert shown[10].startswith(told + __file__) and shown[11].startswith(told + "2 times so far, ")
     assert once.filter(logging.LogRecord("nicegui", logging.ERROR, "", 0, "no error", None, None))
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 import traceback
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from mesascope.specs import printable
@@ -13,6 +14,7 @@ from mesascope.specs import printable
 _MAX_MESSAGE = 1000  # characters of a line
 _TOKEN = re.compile(r"(\btoken=)[^&\s'\"]+")
 """The token of the lab in an address, which is not logged."""
+_PACKAGE = Path(__file__).parents[1]
 _MAX_LINES = 60  # of a traceback; the first and the last of a longer one are shown
 
 
@@ -49,7 +51,8 @@ class RepeatedErrors(logging.Filter):
     """Shows the traceback of an error once, and one line when the error has occurred 2, 4, 8, 16 … times.
 
     Errors are the same where they have one type and come from one line of one program. A page that sends the same bad event
-    again and again thus cannot fill the disk with its tracebacks.
+    again and again thus cannot fill the disk with its tracebacks. An error that never reached our code is one line at once:
+    the libraries below found a message that they cannot read.
     """
 
     def __init__(self) -> None:
@@ -65,10 +68,16 @@ class RepeatedErrors(logging.Filter):
         where = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
         self._times[type(error), *where] += 1
         times = self._times[type(error), *where]
-        if times > 1:
-            record.msg = f"{type(error).__name__}: {error} ({times} times so far; its traceback is above)"
+        if times > 1 or not any(map(_is_ours, frames)):
+            count = f"{times} times so far, " if times > 1 else ""
+            record.msg = f"{type(error).__name__}: {error} ({count}{where[0]}:{where[1]})"
             record.args, record.exc_info, record.exc_text = None, None, None
         return times & (times - 1) == 0
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    """Whether code of mesascope runs in a frame; the guard, through which every message passes, does not count."""
+    return Path(frame.filename).is_relative_to(_PACKAGE) and not frame.filename.endswith("_guard.py")
 
 
 def is_meaningful(record: logging.LogRecord) -> bool:
