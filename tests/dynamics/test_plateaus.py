@@ -11,7 +11,8 @@ import mesascope as ms
 from mesascope.core import Estimate
 from mesascope.dynamics import Rodas4
 from mesascope.dynamics.landscape._escape import escape_from, time_to_fall
-from mesascope.dynamics.landscape._landscape import Landscape
+from mesascope.dynamics.landscape._landscape import Landscape, expand
+from mesascope.dynamics.landscape._newton import Spectrum
 from mesascope.objectives import Engine, Objective
 from mesascope.specs import component
 
@@ -179,6 +180,12 @@ def test_heads_of_rank_one_learn_one_direction_of_the_inputs_after_the_other():
         assert one.predicted == pytest.approx(one.leaves, rel=0.02)
 
 
+def escape_from_zero(landscape):
+    point = np.zeros(5)
+    hessian = Spectrum(*np.linalg.eigh(expand(landscape, point).hessian))
+    return escape_from(landscape, point, hessian, 1.0, 1.0)
+
+
 def product(count):
     return lambda w: -jnp.prod(w[:count])
 
@@ -203,7 +210,7 @@ def with_a_follower(w):
 def test_times_of_products(function, order, epsilon):
     """For equal weights x' = x^{p−1}: from ε to the x with x^p = F."""
     landscape = Landscape(Toy(function), Weights(jnp.zeros(5)), jnp.ones(5))
-    escape = escape_from(landscape, np.zeros(5), 1.0, 1.0)
+    escape = escape_from_zero(landscape)
     drop = 0.1
     begin = np.r_[np.full(order, epsilon), np.zeros(5 - order)]
     time, rate = time_to_fall(escape, begin, drop)
@@ -230,8 +237,6 @@ def test_times_are_those_of_other_units():
 
 
 def test_a_minimum_is_not_left():
-    escape = escape_from(
-        Landscape(Toy(lambda w: w @ w), Weights(jnp.zeros(5)), jnp.ones(5)), np.zeros(5), 1.0, 1.0
-    )
+    escape = escape_from_zero(Landscape(Toy(lambda w: w @ w), Weights(jnp.zeros(5)), jnp.ones(5)))
     assert escape.order == 0
     assert all(np.isnan(time_to_fall(escape, np.ones(5), 0.1)))

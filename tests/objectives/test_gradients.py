@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mesascope.core import padded
+from mesascope.core import in_pieces
 from mesascope.models import FactoredLinearAttention, LinearAttention, MultiHeadLinearAttention
 from mesascope.objectives import (
     Enumeration,
@@ -83,13 +83,20 @@ def test_the_gradient_is_zero_only_at_zero_weights():
         assert all(bool((slope == 0).all()) is still for slope in jax.tree.leaves(gradient))
 
 
-def test_rows_are_added_up_to_few_numbers_of_them():
-    for count, size in ((1, 1), (5, 6), (7, 8), (9, 12), (13, 16), (24, 24), (37, 48), (100, 128)):
+def test_rows_are_computed_in_pieces_of_few_lengths():
+    sizes = ((1, [1]), (5, [6]), (7, [8]), (9, [12]), (13, [16]), (24, [24]), (37, [48]), (100, [128]))
+    for count, lengths in (*sizes, (128, [128]), (129, 2 * [128]), (1000, 8 * [128])):
         rows = {"weights": np.arange(count) + 1j, "steps": np.arange(3)}
-        longer, found = padded(rows)
-        assert (found, len(longer["weights"])) == (count, size)
-        np.testing.assert_array_equal(longer["weights"][:count], rows["weights"])
-        assert (longer["weights"][count:] == count - 1 + 1j).all() and longer["steps"] is rows["steps"]
+        pieces = []
+
+        def twice(piece, pieces=pieces, rows=rows):
+            assert piece["steps"] is rows["steps"]
+            pieces.append(piece["weights"])
+            return 2 * piece["weights"]
+
+        np.testing.assert_array_equal(in_pieces(twice, rows), 2 * rows["weights"])
+        assert [len(one) for one in pieces] == lengths
+        assert (np.concatenate(pieces)[count:] == count - 1 + 1j).all()
 
 
 @pytest.mark.parametrize(
@@ -99,11 +106,11 @@ def test_rows_of_no_number_are_refused(rows):
     with pytest.raises(
         ValueError, match=r"^models: weights must be stacked along a first axis of one length"
     ):
-        padded(rows)
+        in_pieces(lambda one: one, rows)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 24, 37])  # 24 are two batches, 37 are padded to 48
+@pytest.mark.parametrize("count", [1, 24, 150])  # 24 are two batches, 150 two pieces
 def test_many_models_at_once(count):
     process = DiagonalUnitary(Sparse(1), 2)
     models = jax.vmap(lambda key: LinearAttention.gaussian(2, 0.5, key=key))(jax.random.split(KEY, count))

@@ -22,6 +22,7 @@ from mesascope.core import finite_positive
 from mesascope.objectives import Objective
 from mesascope.specs import show
 
+from ._rodas4 import Rodas4
 from ._steady_state import Gradient, Rebuild, steepness
 
 RUNNING, STEADY, AT_TIME, FAILED = range(4)
@@ -113,7 +114,8 @@ def integrate(
     solver = _as_in_diffeqsolve(solver, controller)
     order: Any = solver.error_order(term)
     # the last stage of a step is the first of the next: the state (whether there is no such stage, the stage) is known
-    reuses = isinstance(solver, diffrax.AbstractERK) and bool(getattr(solver.tableau, "fsal", False))
+    erk = isinstance(solver, diffrax.AbstractERK) and bool(getattr(solver.tableau, "fsal", False))
+    reuses = erk or isinstance(solver, Rodas4)
     ahead, memory = controller.init(
         term, begin, bounds.end, start, bounds.first_step, None, solver.func, order
     )

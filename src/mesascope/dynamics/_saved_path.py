@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mesascope.core import padded
+from mesascope.core import in_pieces
 from mesascope.models import LinearAttention
 from mesascope.processes import Task
 from mesascope.records import Figure, path_figure
@@ -41,8 +41,8 @@ def products_along(path: SavedPath) -> np.ndarray:
         raise AttributeError(
             f"products: only LinearAttention has a_j b_j, not {type(path.model).__name__}; look at trajectory"
         )
-    rows, count = padded(path.trajectory)
-    return np.asarray(rows.products())[:count]
+    found: np.ndarray = in_pieces(lambda rows: rows.products(), path.trajectory)
+    return found
 
 
 def draw_path(path: SavedPath, label: str, x: np.ndarray) -> Figure:

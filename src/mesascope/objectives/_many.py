@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import map_rows, padded
+from mesascope.core import in_pieces, map_rows
 
 from ._engine import Objective
 
@@ -20,8 +20,8 @@ def losses(objective: Objective, models: eqx.Module) -> np.ndarray:
     Raises:
         ValueError: weights without a first axis of one length.
     """
-    rows, count = padded(models)
-    return np.asarray(_losses(objective, rows))[:count]
+    found: np.ndarray = in_pieces(lambda rows: _losses(objective, rows), models)
+    return found
 
 
 def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[np.ndarray, eqx.Module]:
@@ -41,9 +41,8 @@ def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[np.n
     Raises:
         ValueError: weights without a first axis of one length.
     """
-    rows, count = padded(models)
-    found: tuple[np.ndarray, eqx.Module] = jax.tree.map(
-        lambda one: np.asarray(one)[:count], _losses_and_gradients(objective, rows)
+    found: tuple[np.ndarray, eqx.Module] = in_pieces(
+        lambda rows: _losses_and_gradients(objective, rows), models
     )
     return found
 

@@ -17,7 +17,7 @@ from mesascope.records import Printed
 from .._outcome import Ending
 from .._parameters import Mask
 from ._landscape import Landscape, landscape_of, zero_loss
-from ._newton import newton
+from ._newton import newton_from
 
 Model = TypeVar("Model", bound=eqx.Module)
 _FLAT, _NEAR = 1e-3, 1e-3
@@ -115,16 +115,16 @@ def critical_point(
     integer_at_least("max_steps", max_steps, 1)
     landscape = landscape_of("critical_point", guess, process, task, engine, mask)
     start = landscape.start
-    found = newton(landscape, jnp.asarray(start)[None], loss_unit(landscape), max_steps)
-    vector, steps = np.asarray(found.vector[0]), int(found.steps[0])
-    residuals = np.asarray(found.residuals[0])[: steps + 1]
+    found, _ = newton_from(landscape, jnp.asarray(start), loss_unit(landscape), max_steps)
+    vector, steps = np.asarray(found.vector), int(found.steps)
+    residuals = np.asarray(found.residuals)[: steps + 1]
     return CriticalPoint(
         landscape.rebuild(vector),
-        float(found.loss[0]),
-        float(found.gradient_norm[0]),
+        float(found.loss),
+        float(found.gradient_norm),
         residuals,
         float(np.linalg.norm(vector - start)),
-        _result(residuals, float(found.stuck[0]), tolerance, steps >= max_steps),
+        _result(residuals, float(found.stuck), tolerance, steps >= max_steps),
     )
 
 

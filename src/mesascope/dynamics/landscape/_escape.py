@@ -25,7 +25,8 @@ from jax import Array
 
 from mesascope.core import quick_jit
 
-from ._landscape import Landscape, expand
+from ._landscape import Landscape
+from ._newton import Spectrum
 
 FLAT = 1e-6
 """Curvatures below this fraction of the largest one, or of that of the landscape, are 0: a saddle is known to about 1e-9."""
@@ -45,6 +46,7 @@ class Escape(eqx.Module):
         directions: the projector on those of z, shape (n, n).
         softness: H⁺ in the other directions, shape (n, n).
         rates: −λ of every negative curvature, largest first.
+        leaving: their eigenvectors in columns, shape (n, index).
         order: p, 2 to 4; 0 where no order up to 4 falls.
     """
 
@@ -53,6 +55,7 @@ class Escape(eqx.Module):
     directions: Array
     softness: Array
     rates: np.ndarray
+    leaving: np.ndarray
     order: int = eqx.field(static=True)
 
     @property
@@ -61,43 +64,44 @@ class Escape(eqx.Module):
         return len(self.rates)
 
 
-def escape_from(landscape: Landscape, vector: np.ndarray, unit: float, size: float) -> Escape:
+def escape_from(
+    landscape: Landscape, vector: np.ndarray, hessian: Spectrum, unit: float, size: float
+) -> Escape:
     """The leading order around a critical point.
 
     Args:
         landscape: L.
         vector: θ of the point.
+        hessian: ∇²L there.
         unit: a loss, such as that of the prediction 0.
         size: the natural size of weights.
     """
-    curvatures, basis, flat = _curvatures(landscape, vector, unit, size)
-    index = int(np.sum(curvatures < -flat))
+    curvatures, basis = np.asarray(hessian.curvatures), np.asarray(hessian.basis)
+    flat, index = _flat(curvatures, unit, size), index_of(hessian, unit, size)
     free, stiff = np.abs(curvatures) <= flat, curvatures > flat
     softness = (basis[:, stiff] / curvatures[stiff]) @ basis[:, stiff].T
     chosen = basis[:, :index] if index else np.asarray(landscape.allowed)[:, None] * basis[:, free]
+    rates, leaving = -curvatures[:index], basis[:, :index]
     there = jnp.asarray(vector), jnp.asarray(chosen @ chosen.T), jnp.asarray(softness)
     trials = np.random.default_rng(0).normal(size=(_TRIALS, len(vector)))
     trials /= np.linalg.norm(trials, axis=1, keepdims=True)
     for order in () if index else (3, 4):
-        escape = Escape(landscape, *there, np.zeros(0), order)
+        escape = Escape(landscape, *there, rates, leaving, order)
         values = [abs(float(_field(escape, jnp.asarray(z))[0])) for z in trials @ (chosen @ chosen.T)]
         if max(values) > _VANISHING * unit / size**order:
             return escape
-    return Escape(landscape, *there, -curvatures[:index], 2 if index else 0)
+    return Escape(landscape, *there, rates, leaving, 2 if index else 0)
 
 
-def index_at(landscape: Landscape, vector: np.ndarray, unit: float, size: float) -> int:
+def index_of(hessian: Spectrum, unit: float, size: float) -> int:
     """The number of negative curvatures; arguments as for `escape_from`."""
-    curvatures, _, flat = _curvatures(landscape, vector, unit, size)
-    return int(np.sum(curvatures < -flat))
+    curvatures = np.asarray(hessian.curvatures)
+    return int(np.sum(curvatures < -_flat(curvatures, unit, size)))
 
 
-def _curvatures(
-    landscape: Landscape, vector: np.ndarray, unit: float, size: float
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues and eigenvectors of the Hessian, and below which size an eigenvalue counts as 0."""
-    curvatures, basis = np.linalg.eigh(np.asarray(expand(landscape, vector).hessian))
-    return curvatures, basis, FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
+def _flat(curvatures: np.ndarray, unit: float, size: float) -> float:
+    """Below which size an eigenvalue counts as 0."""
+    return FLAT * max(float(np.abs(curvatures).max()), unit / size**2)
 
 
 @partial(quick_jit, level=0)
@@ -150,11 +154,10 @@ def time_to_fall(escape: Escape, start: np.ndarray, fall: float) -> tuple[float,
 
 def _time_of_exponentials(escape: Escape, z: np.ndarray, fall: float) -> float:
     """The t with Σ_i r_i z_i² e^{2 r_i t}/2 = fall; 0 if it is larger from the start."""
-    hessian = np.asarray(expand(escape.landscape, escape.point).hessian)
     # in units of the fastest rate and of the displacement: squares of small numbers are none
     fastest, length = float(escape.rates[0]), float(np.abs(z).max())
     rates = escape.rates / fastest
-    weights = rates * (np.linalg.eigh(hessian)[1][:, : len(rates)].T @ (z / length)) ** 2 / 2
+    weights = rates * (escape.leaving.T @ (z / length)) ** 2 / 2
     wanted = np.log(fall) - np.log(fastest) - 2 * np.log(length)
 
     def left(time: float) -> float:

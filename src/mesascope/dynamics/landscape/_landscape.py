@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import map_rows, padded, require_x64
+from mesascope.core import in_pieces, map_rows, require_x64
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import FewShot, NextToken
 
@@ -100,8 +100,8 @@ def landscape_of(
 
 def gradients(landscape: Landscape, vectors: np.ndarray) -> np.ndarray:
     """∇L at many points, (k, n) → (k, n)."""
-    rows, count = padded(np.asarray(vectors))
-    return np.asarray(_gradients(landscape, rows))[:count]
+    found: np.ndarray = in_pieces(lambda rows: _gradients(landscape, rows), vectors)
+    return found
 
 
 @eqx.filter_jit

@@ -48,10 +48,28 @@ class Polished(NamedTuple):
     stuck: Array
 
 
+class Spectrum(NamedTuple):
+    """The Hessian as V Λ Vᵀ.
+
+    Attributes:
+        curvatures: Λ, rising, shape (n,).
+        basis: V, eigenvectors in columns, shape (n, n).
+    """
+
+    curvatures: Array
+    basis: Array
+
+
 @eqx.filter_jit
 def newton(landscape: Landscape, guesses: Array, unit: Array, max_steps: int) -> Polished:
     """Solve ∇L = 0 from every guess until ‖∇L‖ falls no further, (k, n) → fields with k on the first axis."""
-    return jax.lax.map(lambda guess: _solve(landscape, guess, unit, max_steps), guesses)
+    return jax.lax.map(lambda guess: _solve(landscape, guess, unit, max_steps)[0], guesses)
+
+
+@eqx.filter_jit
+def newton_from(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> tuple[Polished, Spectrum]:
+    """As `newton` from one guess, shape (n,), with the Hessian at the end."""
+    return _solve(landscape, guess, unit, max_steps)
 
 
 def residual(slopes: Array, curvatures: Array, unit: Array) -> Array:
@@ -82,10 +100,11 @@ class _State(NamedTuple):
     residuals: Array
     steps: Array
     stuck: Array
+    spectrum: Spectrum
     going: Array
 
 
-def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> Polished:
+def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> tuple[Polished, Spectrum]:
     dampings = jnp.asarray(_DAMPINGS)
 
     def step(state: _State) -> _State:
@@ -108,6 +127,7 @@ def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> P
             state.residuals.at[state.steps].set(left),
             state.steps + better,
             jnp.linalg.norm(relative * slopes) / jnp.maximum(norm, _TINY),
+            Spectrum(curvatures, basis),
             better,
         )
 
@@ -119,7 +139,9 @@ def _solve(landscape: Landscape, guess: Array, unit: Array, max_steps: int) -> P
         jnp.full(max_steps + 1, jnp.nan),
         jnp.asarray(0),
         jnp.asarray(1.0),
+        Spectrum(guess, jnp.outer(guess, guess)),  # replaced in the first step
         jnp.asarray(True),
     )
     end = jax.lax.while_loop(lambda state: state.going, step, start)
-    return Polished(end.vector, end.loss, end.norm, end.residuals, end.steps, end.stuck)
+    polished = Polished(end.vector, end.loss, end.norm, end.residuals, end.steps, end.stuck)
+    return polished, end.spectrum

@@ -15,9 +15,9 @@ from mesascope.records import Figure, Line, Panel, Points, Printed, Rule
 from .._flow import Flow
 from .._parameters import Mask, mask_vector
 from ._critical_point import loss_unit
-from ._escape import escape_from, index_at, time_to_fall
+from ._escape import escape_from, index_of, time_to_fall
 from ._landscape import Landscape, gradients, natural_size, real_vectors
-from ._newton import newton
+from ._newton import Spectrum, newton_from
 
 Model = TypeVar("Model", bound=eqx.Module)
 _POLISHED = 100
@@ -161,9 +161,9 @@ def plateaus(flow: Flow[Model], *, mask: Mask | None = None) -> Plateaus[Model]:
         if after is not None:
             leaves = path.time_of((one.loss + after.loss) / 2)
         if leaves == math.inf:
-            index, order, rate, time = index_at(landscape, one.vector, unit, size), 0, math.nan, math.inf
+            index, order, rate, time = index_of(one.hessian, unit, size), 0, math.nan, math.inf
         else:
-            escape = escape_from(landscape, one.vector, unit, size)
+            escape = escape_from(landscape, one.vector, one.hessian, unit, size)
             index, order = escape.index, escape.order
             fall = (one.loss - after.loss) / 2 if after is not None else math.nan
             time, rate = time_to_fall(escape, path.at(enters) - one.vector, fall)
@@ -210,6 +210,7 @@ class _Visited(NamedTuple):
 
     vector: np.ndarray
     loss: float
+    hessian: Spectrum
     place: int
     steepness: float
 
@@ -236,22 +237,23 @@ def _visited(landscape: Landscape, path: _Path, unit: float, size: float, rests:
 
 def _nearest(
     landscape: Landscape, point: np.ndarray, loss: float, unit: float, size: float, fall: float
-) -> tuple[np.ndarray, float] | None:
-    """The critical point near a point of the flow, and its loss.
+) -> tuple[np.ndarray, float, Spectrum] | None:
+    """The critical point near a point of the flow, its loss and its Hessian.
 
     Of those of one loss it is the one with the most weights that are 0: a head of three factors of which two are 0 is critical
     whatever the third is, and Newton's method alone ends where the small third is that of the flow. So small weights are
     set to 0 before it begins, but for those that the mask keeps.
     """
-    found: tuple[np.ndarray, float] | None = None
+    found: tuple[np.ndarray, float, Spectrum] | None = None
     free = np.asarray(landscape.allowed) == 1
     for cut in _CUTS:
         guess = np.where((np.abs(point) < cut * size) & free, 0.0, point)
-        end = jax.device_get(newton(landscape, jnp.asarray(guess)[None], jnp.asarray(unit), _POLISHED))
-        its = float(end.loss[0])
-        near = end.residuals[0, end.steps[0]] <= _CRITICAL and abs(its - loss) <= _NEAR * fall
+        solved = newton_from(landscape, jnp.asarray(guess), jnp.asarray(unit), _POLISHED)
+        end, hessian = jax.device_get(solved)
+        its = float(end.loss)
+        near = end.residuals[end.steps] <= _CRITICAL and abs(its - loss) <= _NEAR * fall
         if near and (found is None or abs(its - loss) < abs(found[1] - loss) - _SAME * fall):
-            found = end.vector[0], its
+            found = end.vector, its, hessian
             if abs(its - loss) <= _CLOSE * fall:
                 break
     return found
