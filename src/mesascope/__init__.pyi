@@ -119,6 +119,7 @@ from .processes import MarkovTree as MarkovTree
 from .processes import Mixture as Mixture
 from .processes import Moments as Moments
 from .processes import NextToken as NextToken
+from .processes import NoiseChoice as NoiseChoice
 from .processes import NoiseRange as NoiseRange
 from .processes import NonlinearAR as NonlinearAR
 from .processes import NonlinearRegression as NonlinearRegression

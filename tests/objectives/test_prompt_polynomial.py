@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import fmpq
 
-from mesascope import FewShot, Gaussian, LinearRegression, NoiseRange, prompt_linear_transformer
+from mesascope import FewShot, Gaussian, LinearRegression, NoiseChoice, NoiseRange, prompt_linear_transformer
 from mesascope.dynamics import real_vector
 from mesascope.models import FactoredLinearSelfAttention, LastEntry, PromptModel, StackedPrompt
 from mesascope.objectives import PromptLayer, objective_of, prompt_polynomial
@@ -30,7 +30,7 @@ def factored():
 
 
 CASES = {
-    "merged": (layer(), LinearRegression(2, covariance=SIGMA, noise="1/3"), FewShot(5)),
+    "merged": (layer(), LinearRegression(2, covariance=SIGMA, noise=NoiseChoice(("1/3", 2))), FewShot(5)),
     "many lengths": (
         layer(2, normalizer="t", context="all"),
         LinearRegression(2, Gaussian("1/2"), covariance=SIGMA, prior="inverse", noise="1/3"),

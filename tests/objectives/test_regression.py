@@ -27,6 +27,7 @@ from mesascope.processes import (
     Gaussian,
     InWeightsRegression,
     LinearRegression,
+    NoiseChoice,
     NoiseRange,
     PromptMixture,
     RandomDiagonal,
@@ -45,7 +46,7 @@ PROCESSES = {
     "sphere": LinearRegression(2, None, SIGMA, "sphere", 0.5),
     "pool": TaskPool(LinearRegression(2, None, SIGMA, noise=0.4), tasks=3),
     "random pool": TaskPool(
-        LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), noise=NoiseRange(1.0)), tasks=2
+        LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), noise=NoiseChoice((0.5, 1.5))), tasks=2
     ),
     "in weights": InWeightsRegression([1.0, -0.6], SIGMA, 0.8),
 }

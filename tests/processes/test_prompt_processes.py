@@ -10,6 +10,7 @@ from mesascope.processes import (
     DriftingRegression,
     InWeightsRegression,
     LinearRegression,
+    NoiseChoice,
     NoiseRange,
     NonlinearRegression,
     OrthonormalFeatures,
@@ -20,6 +21,8 @@ from mesascope.processes import (
     TaskPool,
     TwoLayerReLU,
     Uniform,
+    noise_moment,
+    noise_rule,
 )
 from sampled_means import draw, judge
 
@@ -72,8 +75,8 @@ def test_by_default_inputs_are_samples_of_the_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "second", "fourth"),
-    [(0.5, 0.25, 0.0625), (NoiseRange(2), 4 / 3, 16 / 5)],
-    ids=["fixed", "range"],
+    [(0.5, 0.25, 0.0625), (NoiseRange(2), 4 / 3, 16 / 5), (NoiseChoice((1, 3)), 5, 41)],
+    ids=["fixed", "range", "choice"],
 )
 def test_label_noise_has_its_moments(noise, second, fourth):
     x, y = sample(LinearRegression(3, noise=noise), 8)
@@ -82,6 +85,13 @@ def test_label_noise_has_its_moments(noise, second, fourth):
     # Given the level σ, the residuals are σ² χ² with n − d degrees of freedom.
     judge(residuals / freedom, second)
     judge(residuals**2 / (freedom * (freedom + 2)), fourth)
+
+
+@pytest.mark.parametrize("noise", [NoiseRange("3/2"), NoiseChoice((1, "1/2", 0)), 2], ids=str)
+def test_the_rule_of_noise_has_its_moments(noise):
+    values, weights = noise_rule(noise)
+    for power in range(3):
+        assert weights @ values**power == pytest.approx(float(noise_moment(noise, 2 * power)), rel=1e-15)
 
 
 @pytest.mark.slow

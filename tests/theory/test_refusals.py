@@ -174,6 +174,8 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: sander2024.descended_positions(np.eye(2), 0.1, -1), ValueError, "steps must be at least 0"),
         (lambda: vladymyrov2024.oracle_loss(0, 3, 1), ValueError, "dim must be at least 1"),
         (lambda: vladymyrov2024.oracle_loss(2, 3, -1), ValueError, "largest"),
+        (lambda: vladymyrov2024.oracle_loss_at(2, 3, -1), ValueError, "noise must not be negative"),
+        (lambda: vladymyrov2024.one_layer_loss(0, 3, 1), ValueError, "dim must be at least 1"),
         (lambda: vladymyrov2024.one_layer_excess(2, 2.5, 1), TypeError, "examples must be an integer"),
         (lambda: vladymyrov2024.diagonal_heads(2, np.ones((2, 2))), ValueError, r"got \(2, 2\)"),
         (lambda: vladymyrov2024.implicit_models(LAYER, np.ones((4, 3)), np.ones(4)), ValueError,

@@ -28,9 +28,18 @@ def test_the_oracle_on_sampled_prompts(dim, examples, largest):
 
 def test_the_oracle_at_the_ends():
     assert vladymyrov2024.oracle_loss(3, 5, 0) == 0
-    assert vladymyrov2024.oracle_loss(5, 3, 0) == 1  # two directions are never seen
+    assert (
+        vladymyrov2024.oracle_loss_at(5, 3, 0) == vladymyrov2024.oracle_loss(5, 3, 0) == 1
+    )  # two directions are never seen
     assert vladymyrov2024.oracle_loss(5, 3, 1e-6) == pytest.approx(1, rel=1e-5)  # the first order in σ
     assert vladymyrov2024.oracle_loss(3, 5, 1e6) == pytest.approx(1.5, rel=1e-4)  # nothing but the prior
+
+
+@pytest.mark.parametrize(("dim", "examples", "largest"), [(1, 3, 2.0), (3, 2, 1.0), (4, 8, 5.0)])
+def test_the_oracle_is_the_mean_of_those_at_one_level(dim, examples, largest):
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    levels = [vladymyrov2024.oracle_loss_at(dim, examples, largest * (1 + node) / 2) for node in nodes]
+    assert weights @ levels / 2 == pytest.approx(vladymyrov2024.oracle_loss(dim, examples, largest), rel=1e-9)
 
 
 @pytest.mark.parametrize(("dim", "examples", "largest"), [(2, 6, 3.0), (4, 8, 1.0)])

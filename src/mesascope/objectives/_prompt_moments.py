@@ -10,7 +10,7 @@ import numpy as np
 from flint import fmpq
 
 from mesascope.core import exact
-from mesascope.processes import Gaussian, LinearRegression, NoiseRange, RandomDiagonal
+from mesascope.processes import Gaussian, LinearRegression, RandomDiagonal, noise_moment
 
 Row = tuple[fmpq, ...]
 
@@ -114,16 +114,8 @@ def prompt_moments(process: LinearRegression) -> PromptMoments:
         )
     covariance = process.exact_input_covariance
     tasks = process.weight_moments(covariance)
-    return PromptMoments(_rational_rows(covariance), _rational_rows(tasks), _noise(process.noise))
-
-
-def _noise(noise: Any) -> tuple[fmpq, fmpq]:
-    """Return E σ² and E σ⁴."""
-    if isinstance(noise, NoiseRange):
-        square = _rational(noise.largest) ** 2
-        return square / 3, square**2 / 5
-    square = _rational(noise) ** 2
-    return square, square**2
+    noise = _rational(noise_moment(process.noise, 2)), _rational(noise_moment(process.noise, 4))
+    return PromptMoments(_rational_rows(covariance), _rational_rows(tasks), noise)
 
 
 def _rational_rows(matrix: np.ndarray) -> tuple[Row, ...]:

@@ -13,11 +13,10 @@ from mesascope.processes import (
     Gaussian,
     InWeightsRegression,
     LinearRegression,
-    NoiseRange,
     RandomDiagonal,
     TaskPool,
+    noise_rule,
 )
-from mesascope.specs import Number
 
 Regression: TypeAlias = LinearRegression | TaskPool | InWeightsRegression
 """Prompts of linear regression."""
@@ -75,7 +74,7 @@ def _tasks(process: LinearRegression | TaskPool) -> Tasks:
     assert isinstance(base, LinearRegression)
     covariances, shares = _covariances(base)
     moments = np.stack([process.weight_moments(one) for one in covariances])
-    noises, levels = _noises(base.noise)
+    noises, levels = noise_rule(base.noise)
     noise = levels @ noises
     power = shares @ moments[:, 0, -1] + noise
     return Tasks(covariances, moments, moments, noises, np.outer(shares, levels), power, noise)
@@ -123,11 +122,3 @@ def _squared(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nda
     exact = np.zeros(len(squares))
     exact[place] = nodes**2
     return exact, np.bincount(place, weights)
-
-
-def _noises(noise: Number | NoiseRange) -> tuple[np.ndarray, np.ndarray]:
-    """Return a rule for σ²: one node for a fixed σ, three for a uniform σ."""
-    if not isinstance(noise, NoiseRange):
-        return np.array([float(noise) ** 2]), np.ones(1)
-    nodes, weights = np.polynomial.legendre.leggauss(3)
-    return (float(noise.largest) * (nodes + 1) / 2) ** 2, weights / 2

@@ -27,7 +27,11 @@ from ._markov_tree import MarkovTree as MarkovTree
 from ._mixture import Mixture as Mixture
 from ._mixture import Parts as Parts
 from ._moments import Moments as Moments
+from ._noise import NoiseChoice as NoiseChoice
+from ._noise import NoiseLevels as NoiseLevels
 from ._noise import NoiseRange as NoiseRange
+from ._noise import noise_moment as noise_moment
+from ._noise import noise_rule as noise_rule
 from ._nonlinear_ar import NonlinearAR as NonlinearAR
 from ._nonlinear_regression import NonlinearRegression as NonlinearRegression
 from ._orthogonal_ar import OrthogonalAR as OrthogonalAR

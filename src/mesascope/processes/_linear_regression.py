@@ -53,7 +53,8 @@ class LinearRegression(TaskProcess):
         covariance: covariance $\Sigma$ of the inputs: `None` for I, its rows, or a `RandomDiagonal` for every prompt.
         prior: covariance $P$ of the weights: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); a symmetric
             positive definite matrix; or `"sphere"` for $w$ uniform on $\|w\|^2 = d$ (lu2024).
-        noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
+        noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` or `NoiseChoice(levels)` to draw it
+            for every prompt.
         sparsity: `None`, or the number $k$ of coordinates of $w$ that are kept, a uniformly random choice for
             every prompt; the others are set to 0.
 

@@ -27,7 +27,8 @@ class NonlinearRegression(TaskProcess):
         dim: the dimension $d \ge 1$ of the inputs.
         target: the distribution of $f$: `TwoLayerReLU(hidden)`, `RandomFeatures(features)` or `SineWaves()`.
         law: the law of the inputs $x_i$, by default `Gaussian(1.0)`.
-        noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
+        noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` or `NoiseChoice(levels)` to draw it
+            for every prompt.
     """
 
     array_fields: ClassVar[tuple[str, ...]] = ("target",)

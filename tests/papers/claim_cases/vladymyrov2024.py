@@ -130,6 +130,9 @@ CASES = {
     "vladymyrov2024/untuned-rivals": Case(
         SMALL, _heads_that_do_not_read_labels, stuck=short_grids(_ridge), traced=False
     ),
+    "vladymyrov2024/categorical-noise": Case(
+        SMALL, _heads_that_do_not_read_labels, stuck=short_grids(_ridge), traced=False
+    ),
     "vladymyrov2024/gd-plus-plus-named": Case(
         {**SMALL, "tasks": 400, "learners": NAMES}, _heads_asked("diagonal"), traced=False
     ),

@@ -3,7 +3,8 @@
 from .._claim import Difference
 
 _ROWS = ("two-layers", "three-layers", "three-layers-beside-ridge")
-_DIAGONAL = (*_ROWS, "mixed-noise", "untuned-rivals", "diagonal-heads-nameless")
+_BESIDE = ("mixed-noise", "untuned-rivals", "categorical-noise")
+_DIAGONAL = (*_ROWS, *_BESIDE, "diagonal-heads-nameless")
 _TRAINED = (*_DIAGONAL, "gd-plus-plus-named")
 _PLACE = "section 6"
 
@@ -32,8 +33,8 @@ DIFFERENCES = (
     Difference(
         "data",
         f"d = 10, N = 20 ({_PLACE})",
-        "d = 4, N = 8, σ_max = 5; four layers, in mixed-noise five",
-        ("mixed-noise", "untuned-rivals", "gd-plus-plus-named", "diagonal-heads-nameless"),
+        "d = 4, N = 8, σ_max = 5, in categorical-noise {1, 3}; four layers, in mixed-noise five",
+        (*_BESIDE, "gd-plus-plus-named", "diagonal-heads-nameless"),
         ("small",),
         "smaller",
     ),
@@ -54,7 +55,7 @@ DIFFERENCES = (
         "seeds",
         f"the best of 5 ({_PLACE}, Table 1)",
         "mean and 95 % interval over 5",
-        ("three-layers-beside-ridge", "mixed-noise", "untuned-rivals", "diagonal-heads-nameless"),
+        ("three-layers-beside-ridge", *_BESIDE, "diagonal-heads-nameless"),
     ),
     Difference(
         "evaluation",

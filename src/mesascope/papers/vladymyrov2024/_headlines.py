@@ -9,7 +9,14 @@ HEADLINES = (
     ),
     Headline(
         "On data with mixed noise levels linear transformers match or surpass many baselines.",
-        ("two-layers", "three-layers", "three-layers-beside-ridge", "mixed-noise", "untuned-rivals"),
+        (
+            "two-layers",
+            "three-layers",
+            "three-layers-beside-ridge",
+            "mixed-noise",
+            "untuned-rivals",
+            "categorical-noise",
+        ),
     ),
     Headline(
         "Their algorithm has momentum and rescales adaptively to the noise.",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import finite_nonnegative, finite_positive, finite_reals
-from ...processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, TaskPool
+from ...processes import FewShot, Gaussian, LinearRegression, NoiseLevels, RandomDiagonal, TaskPool
 from ...specs import Number
 from .._construction import Construction
 from ._flow import checked_times, grown
@@ -160,7 +160,7 @@ def _tasks(process: LinearRegression | TaskPool) -> _Tasks:
     base = process.process if isinstance(process, TaskPool) else process
     if not isinstance(base, LinearRegression):
         raise TypeError(f"process must be a TaskPool of LinearRegression, not of {type(base).__name__}")
-    random = isinstance(base.covariance, RandomDiagonal) or isinstance(base.noise, NoiseRange)
+    random = isinstance(base.covariance, RandomDiagonal) or isinstance(base.noise, NoiseLevels)
     if random or not isinstance(base.law, Gaussian):
         raise TypeError(
             f"process must have Gaussian inputs, one covariance and one noise; {base.describe()} has not"

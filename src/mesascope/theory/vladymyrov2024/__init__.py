@@ -11,7 +11,9 @@ from ._implicit import ImplicitModels as ImplicitModels
 from ._implicit import diagonal_heads as diagonal_heads
 from ._implicit import implicit_models as implicit_models
 from ._risk import one_layer_excess as one_layer_excess
+from ._risk import one_layer_loss as one_layer_loss
 from ._risk import oracle_loss as oracle_loss
+from ._risk import oracle_loss_at as oracle_loss_at
 from ._second_order import Schedule as Schedule
 from ._second_order import gradient_steps as gradient_steps
 from ._second_order import second_order_schedule as second_order_schedule

@@ -39,20 +39,56 @@ def oracle_loss(dim: int, examples: int, largest: Number) -> float:
     return wishart_mean(unexplained, d, n) / 2
 
 
-def one_layer_excess(dim: int, examples: int, largest: Number) -> float:
-    r"""Return the excess of the best single layer.
+def oracle_loss_at(dim: int, examples: int, noise: Number) -> float:
+    r"""Return the loss of ridge regression at one noise level, $\frac12 \sigma^2 E\, \mathrm{tr} (X^\top X + \sigma^2 I)^{-1}$.
 
-    $$\tfrac12 \Bigl( d - \frac{dN}{N + d + 1 + E \sigma_\tau^2} \Bigr) - L_{\mathrm{oracle}}, \qquad
-    E \sigma_\tau^2 = \tfrac13 \sigma_{\max}^2.$$
+    Args:
+        dim: $d \ge 1$.
+        examples: $N \ge 1$.
+        noise: $\sigma \ge 0$.
+
+    Raises:
+        TypeError, ValueError: an argument that is not a number, or out of range.
+
+    Source: derived here, as `oracle_loss`, which is its mean over $\sigma \sim U(0, \sigma_{\max})$.
+    """
+    d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
+    variance = float(finite_nonnegative("noise", noise)) ** 2
+    if variance == 0:
+        return oracle_loss(d, n, 0)
+    return wishart_mean(lambda s: variance / (s + variance), d, n) / 2
+
+
+def one_layer_loss(dim: int, examples: int, noise_variance: Number) -> float:
+    r"""Return the loss of the best single layer, $\frac12 \bigl( d - \frac{dN}{N + d + 1 + E \sigma_\tau^2} \bigr)$.
 
     The query's label is 0, so that with one layer only heads that read inputs and write labels affect the prediction:
     $\hat y = \frac1N \sum_i y_i\, x_i^\top A x_q$. For isotropic inputs the optimum is one step of gradient descent,
     $A = \eta I$, with a step size that cannot depend on the noise of the prompt: that of `vonoswald2023.best_step_size`.
 
+    Args:
+        dim: $d \ge 1$.
+        examples: $N \ge 1$.
+        noise_variance: $E \sigma_\tau^2 \ge 0$.
+
+    Raises:
+        TypeError, ValueError: an argument that is not a number, or out of range.
+
+    Source: derived here.
+    """
+    return float(dim * (1 - best_step_size(dim, examples, noise_variance=noise_variance))) / 2
+
+
+def one_layer_excess(dim: int, examples: int, largest: Number) -> float:
+    r"""Return the excess of the best single layer.
+
+    $$L_1 - L_{\mathrm{oracle}}, \qquad E \sigma_\tau^2 = \tfrac13 \sigma_{\max}^2,$$
+
+    with $L_1$ of `one_layer_loss`.
+
     Arguments and errors as in `oracle_loss`.
 
     Source: derived here; vladymyrov2024, table of adjusted evaluation losses, row of one layer.
     """
-    noise = exact(finite_nonnegative("largest", largest)) ** 2 / 3
-    step = best_step_size(dim, examples, noise_variance=noise)
-    return float(dim * (1 - step)) / 2 - oracle_loss(dim, examples, largest)
+    variance = exact(finite_nonnegative("largest", largest)) ** 2 / 3
+    return one_layer_loss(dim, examples, variance) - oracle_loss(dim, examples, largest)
