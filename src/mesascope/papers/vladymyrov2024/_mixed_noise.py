@@ -374,8 +374,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/categorical-noise",
         title="Two levels of noise: four layers beat untuned ridge regression",
-        statement="""Where the noise of a prompt is 1 or 3, four layers of diagonal heads come closer to the oracle than one
-            layer, than GD++ of four layers and than ridge regression with one penalty or with the plain noise estimate.""",
+        statement="""With noise of 1 or 3, four layers of diagonal heads come closer to the oracle than one layer, GD++ of four
+            layers, and ridge regression with one penalty or a plain noise estimate.""",
         source=f"{PAPER}, section 6 (categorical noise variance) and Table 1 (four layers, noise from {{1, 3}})",
         origin="paper",
         evidence="measured, another model",
