@@ -215,6 +215,8 @@ LAYER = Construction(*np.ones((2, 1, 1, 3, 3)))
         (lambda: zhang2024.gamma(SIGMA, 0), ValueError, "examples must be at least 1"),
         (lambda: zhang2024.layer(np.ones(3), 1), ValueError, "must be a square matrix"),
         (lambda: zhang2024.risk(np.eye(3), SIGMA, 5), ValueError, r"shape \(2, 2\)"),
+        (lambda: zhang2024.pointwise_error(np.eye(2), SIGMA, 5, [1], [1, 2]), ValueError, r"shape \(2,\), got \(1,\)"),
+        (lambda: zhang2024.pointwise_bound(np.eye(2), SIGMA, 0), ValueError, "examples must be at least 1"),
         (lambda: zhang2024.reduced_flow(np.eye(3), 1, SIGMA, 5), ValueError, r"shape \(2, 2\)"),
         (lambda: zhang2024.balanced(np.zeros((2, 2))), ValueError, "must not be zero"),
         (lambda: zhang2024.random_covariance_step(1, 0, 1, 2, 3), ValueError, "second must be greater than 0"),

@@ -44,6 +44,28 @@ def test_risk_is_that_of_the_definition(examples):
     assert zhang2024.risk(a, SIGMA, examples) == pytest.approx(brute_risk(a, SIGMA, examples), rel=1e-12)
 
 
+@pytest.mark.parametrize("examples", [1, 3])
+def test_the_error_of_one_task_and_query_is_that_of_the_definition(examples):
+    a, w, x = RNG.normal(size=(2, 2)), RNG.normal(size=2), RNG.normal(size=2)
+    brute = sum(weight * (x @ (a @ s - np.eye(2)) @ w) ** 2 for s, weight in second_moments(SIGMA, examples))
+    assert zhang2024.pointwise_error(a, SIGMA, examples, w, x) == pytest.approx(brute, rel=1e-12)
+
+
+def test_no_task_and_query_exceed_the_bound_and_some_reach_it():
+    a, inverse = np.linalg.inv(zhang2024.gamma(SIGMA, 20)), np.linalg.inv(SIGMA)
+
+    def ratio(examples, w, x):
+        return zhang2024.pointwise_error(a, SIGMA, examples, w, x) / (w @ SIGMA @ w * (x @ inverse @ x))
+
+    for examples in (1, 10, 10**9):
+        bound = zhang2024.pointwise_bound(a, SIGMA, examples)
+        assert max(ratio(examples, *pair) for pair in RNG.normal(size=(500, 2, 2))) <= bound
+    # for long prompts the eigenvector of the smallest eigenvalue, where A Λ is farthest from 1, is the worst
+    values, vectors = np.linalg.eigh(SIGMA)
+    assert ratio(10**12, vectors[:, 0], vectors[:, 0]) == pytest.approx(bound, rel=1e-6)
+    assert bound <= ((1 + values.sum() / values[0]) / 20) ** 2 + 2e-9
+
+
 def test_the_reduced_flow_is_minus_the_gradient():
     u_matrix, u = RNG.normal(size=(2, 2)), 0.7
     rate, scalar_rate = zhang2024.reduced_flow(u_matrix, u, SIGMA, 2)

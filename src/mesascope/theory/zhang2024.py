@@ -144,11 +144,67 @@ def risk(preconditioner: Any, covariance: Any, examples: int) -> float:
 
     Source: derived here; at $A = \Gamma^{-1}$ it is `prediction_error`.
     """
+    a, lam = _preconditioner(preconditioner, covariance)
+    second = gamma(lam, examples) @ lam
+    return float(np.trace(lam @ a @ second @ a.T - 2 * lam @ a @ lam + lam))
+
+
+def pointwise_error(preconditioner: Any, covariance: Any, examples: int, task: Any, query: Any) -> float:
+    r"""Return $E (\hat y - w^\top x)^2$ of $\hat y = x^\top A \frac1M \sum_{i \le M} x_i y_i$ for one task $w$ and one query $x$.
+
+    $$\left( x^\top (A \Lambda - I) w \right)^2
+    + \frac1M \left[ x^\top A \Lambda A^\top x\; w^\top \Lambda w + (x^\top A \Lambda w)^2 \right]$$
+
+    The examples $x_i \sim N(0, \Lambda)$, $y_i = w^\top x_i$ do not depend on the query.
+
+    Args:
+        preconditioner: $A = u U^\top$, shape `(d, d)`.
+        covariance: $\Lambda$ of the test prompts.
+        examples: $M \ge 1$.
+        task: $w$, shape `(d,)`.
+        query: $x$, shape `(d,)`.
+
+    Raises:
+        TypeError, ValueError: as for `risk`, or vectors of another length.
+
+    Source: derived here.
+    """
+    a, lam = _preconditioner(preconditioner, covariance)
+    m = integer_at_least("examples", examples, 1)
+    w, x = finite_reals("task", task), finite_reals("query", query)
+    if w.shape != (len(lam),) or x.shape != (len(lam),):
+        raise ValueError(f"task and query must have the shape ({len(lam)},), got {w.shape} and {x.shape}")
+    answer = x @ a @ lam
+    return float((answer @ w - x @ w) ** 2 + (answer @ a.T @ x * (w @ lam @ w) + (answer @ w) ** 2) / m)
+
+
+def pointwise_bound(preconditioner: Any, covariance: Any, examples: int) -> float:
+    r"""Return a bound on `pointwise_error` over $w^\top \Lambda w\; x^\top \Lambda^{-1} x$, for all tasks and queries.
+
+    $$\|B - I\|^2 + \frac2M \|B\|^2, \qquad B = \Lambda^{1/2} A \Lambda^{1/2},$$
+
+    with spectral norms; the first term is the supremum for $M \to \infty$. At $A = \Gamma^{-1}$ it is at most $\bigl( (1 +
+    \mathrm{tr} \Lambda / \lambda_{\min}) / N \bigr)^2$, and $\|B\| < 1$. Since $(w^\top x)^2 \le w^\top \Lambda w\; x^\top
+    \Lambda^{-1} x$, it is in units of the largest possible $y^2$.
+
+    Arguments and errors as in `risk`.
+
+    Source: derived here: with $a = \Lambda^{-1/2} x$ and $b = \Lambda^{1/2} w$, `pointwise_error` is $(a^\top (B - I) b)^2 +
+    \frac1M [\|B^\top a\|^2 \|b\|^2 + (a^\top B b)^2]$.
+    """
+    a, lam = _preconditioner(preconditioner, covariance)
+    m = integer_at_least("examples", examples, 1)
+    values, vectors = np.linalg.eigh(lam)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    b = root @ a @ root
+    return float(np.linalg.norm(b - np.eye(len(b)), 2) ** 2 + 2 / m * np.linalg.norm(b, 2) ** 2)
+
+
+def _preconditioner(preconditioner: Any, covariance: Any) -> tuple[np.ndarray, np.ndarray]:
     a, lam = square_matrix("preconditioner", preconditioner), covariance_matrix("covariance", covariance)
     if a.shape != lam.shape:
         raise ValueError(f"preconditioner must have the shape {lam.shape} of the covariance, got {a.shape}")
-    second = gamma(lam, examples) @ lam
-    return float(np.trace(lam @ a @ second @ a.T - 2 * lam @ a @ lam + lam))
+    return a, lam
 
 
 def prediction_error(covariance: Any, examples: int, test_examples: int) -> float:

@@ -75,6 +75,12 @@ def one_end(patch):
     patch.setattr(_flows, "_risks", lambda lam, examples: (right(lam, examples)[0], 10.0))
 
 
+def other_preconditioner(patch):
+    """What is compared is a preconditioner that is a tenth of a percent too large."""
+    right = _shifts.preconditioner_of
+    patch.setattr(_shifts, "preconditioner_of", lambda model: 1.001 * right(model))
+
+
 # flows of two coordinates and of one at equal numbers of examples share compiled programs
 CASES = {
     "zhang2024/reduced-flow": Case(
@@ -89,6 +95,9 @@ CASES = {
         scaled(theory, "prediction_error", 1.001),
         (scaled(theory, "risk_floor", 1.001),),
         traced=False,
+    ),
+    "zhang2024/any-task-and-query": Case(
+        {"eigenvalues": [1.0], "examples": [10, 20], "prompts": 20}, other_preconditioner, traced=False
     ),
     "zhang2024/covariate-shift": Case(
         {"eigenvalues": [1.0], "scales": [1.01]}, shift_of_covariance, traced=False

@@ -21,7 +21,9 @@ from ._mixed_noise import FULL_SIZES, REST, TUNED, Judging, Rivals, TrainedLosse
 def _row(settings: _Row) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
     table, tolerance = settings.table, settings.tolerance
-    found = {name: judged(Judging.of(settings, largest_noise=float(name)), "diagonal") for name in table}
+    found = {
+        name: judged(Judging.of(settings, largest_noise=float(name), noises=()), "diagonal") for name in table
+    }
     best = {name: float(one.losses.min()) for name, one in found.items()}
     ratios = {name: one.intervals[np.argmin(one.losses)] / table[name] for name, one in found.items()}
     parts = {
@@ -64,7 +66,7 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
     measured: dict[str, float] = {}
     details: dict[str, Any] = {}
     for layers, steps in zip(settings.layers, settings.steps, strict=True):
-        found = profiles(Rivals.of(settings, layers=layers, steps=steps))
+        found = profiles(Rivals.of(settings, layers=layers, steps=steps, noises=()))
         means, name = found.means(), f"{layers} layers"
         # trained for as long again the loss would not fall by more than this share
         later = means["diagonal"] * (1 - max(found.falling, 0.0))
