@@ -150,7 +150,7 @@ def risk(preconditioner: Any, covariance: Any, examples: int) -> float:
 
 
 def pointwise_error(preconditioner: Any, covariance: Any, examples: int, task: Any, query: Any) -> float:
-    r"""Return $E (\hat y - w^\top x)^2$ of $\hat y = x^\top A \frac1M \sum_{i \le M} x_i y_i$ for one task $w$ and one query $x$.
+    r"""Return $E (\hat y - w^\top x)^2$ of $\hat y = x^\top A \frac1M \sum_{i \le M} x_i y_i$ for a task $w$ and a query $x$.
 
     $$\left( x^\top (A \Lambda - I) w \right)^2
     + \frac1M \left[ x^\top A \Lambda A^\top x\; w^\top \Lambda w + (x^\top A \Lambda w)^2 \right]$$

@@ -181,14 +181,14 @@ CLAIMS = (
         title="Every task and query is answered on long prompts",
         evidence="exact",
         origin="paper",
-        statement="""Whatever the task and the query are, if they do not depend on the examples, the error of the trained layer on
-            long prompts is of order 1/N² of the largest possible square of the label.""",
+        statement="""For any task and query that do not depend on the examples, the trained layer's error on long prompts is of
+            order 1/N² of the largest possible squared label.""",
         source="zhang2024, section 4.2 (task and query shifts; arXiv v3); the worst case is derived here",
         settings=presets(_AnyTask(), eigenvalues=(2.0, 1.0, 0.4), prompts=1000),
         check=_any_task,
-        criterion="""On prompts with tasks, inputs and queries of other laws the layer's answer is x_qᵀA (1/M) Σ x_i y_i, with A at
-            the end of the flow; its error for the worst task and query, for M → ∞, is (c/(N + c))² with c = 1 + tr Λ/λ_min.
-            Flows stop as for test-risk, and so the tolerance is its 1e-4.""",
+        criterion="""On prompts with tasks, inputs and queries of other laws the layer answers x_qᵀA (1/M) Σ x_i y_i, with A at
+            the end of the flow; its error for the worst task and query, for M → ∞, is (c/(N + c))², c = 1 + tr Λ/λ_min. Flows
+            stop as for test-risk, and so the tolerance is its 1e-4.""",
         cost="about 1 min",
     ),
     Claim(
