@@ -15,7 +15,7 @@ from mesascope.report import tex_to_text
 
 WIDTH = 480
 """Pixels of a small picture."""
-COLOURS = 256
+COLOURS = 128
 """Of a picture whose colours are no values."""
 _NAMED = re.compile(r"figures/([a-z0-9.-]+)/([a-z0-9.-]+)\.json")
 
