@@ -32,7 +32,10 @@ def headline(verdict: IdentificationVerdict, ranking: Sequence[Ranked], near: Co
         named = _described(ranking[0])
         return f"{named}: {rest}" if verdict != "none" else f"closest to {named}: {rest}"
     names = _listed([*map(_described, _simplest(alike)), *_more(alike)])
-    line = f"{_family(alike, nearest)}: {rest}; {names} cannot be told apart here"
+    like = f"{_family(alike, nearest)}: "
+    if verdict == "none" and "fixed" in map(_family_of, alike):  # as near to what does not learn: like no family that does
+        like = f"like none of these learners: the nearest, {nearest.learner}, leaves "
+    line = f"{like}{rest}; {names} cannot be told apart here"
     further = [entry for entry in ranking if entry.learner not in inside and not _is_inside(entry, alike)]
     if further:
         rival = min(further, key=lambda entry: entry.distance)
@@ -61,6 +64,8 @@ def described_mixture(mixture: MixtureRecord) -> str:
 
 def share(distance: float) -> str:
     """Return a relative distance in percent, or as a power of ten if it is small or large."""
+    if distance == 0:
+        return "0 %"
     if not 1e-4 <= distance < 1e3:
         return f"{distance:.1e}"
     return f"{100 * distance:.2g} %" if distance < 0.99 else f"{100 * distance:.0f} %"
@@ -68,9 +73,12 @@ def share(distance: float) -> str:
 
 def _family(alike: Sequence[Ranked], nearest: Ranked) -> str:
     """Return the words for learners of one family; methods of descent with enough steps solve least squares."""
-    families = {type(entry.algorithm).fitting.family for entry in alike}
     solves = "least-squares"
-    return FAMILIES[solves if solves in families else type(nearest.algorithm).fitting.family]
+    return FAMILIES[solves if solves in map(_family_of, alike) else _family_of(nearest)]
+
+
+def _family_of(entry: Ranked) -> str:
+    return type(entry.algorithm).fitting.family
 
 
 def _simplest(alike: Sequence[Ranked]) -> list[Ranked]:

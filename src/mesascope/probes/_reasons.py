@@ -37,7 +37,7 @@ def reasons_of(
         rest = [entry for entry in ranking if entry.learner not in inside]
         if rest:
             nearest = min(rest, key=lambda e: e.distance)
-            lines.append(f"the next, {nearest.learner}, is at distance {nearest.distance:.3g}")
+            lines.append(f"the nearest other, {nearest.learner}, is at distance {nearest.distance:.3g}")
     elif len(groups) == 1:
         lines.append(
             f"{first.learner} is {at}, on both sides of the tolerance {tolerance:g}: take more tasks"
