@@ -60,7 +60,7 @@ def test_commands_work_without_extras_or_name_the_one_that_is_missing(tmp_path, 
         return
     package, name = missing
     assert ended.returncode == 2, ended.stderr
-    fix = rf"pip install 'mesascope\[{name}\]' \(in a clone '\.\[{name}\]'\)"
+    fix = rf"pip install 'mesascope\[{name}\]' \(in a clone: make setup\)"
     said = rf"mesascope {arguments[0]}: this needs the package ({package}): {fix}"
     assert re.fullmatch(said, ended.stderr.strip())
 

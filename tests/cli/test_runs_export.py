@@ -156,5 +156,5 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
     ).refusal
     assert (
         message
-        == f"mesascope runs: this needs the package {package}: pip install 'mesascope[exporters]' (in a clone '.[exporters]')"
+        == f"mesascope runs: this needs the package {package}: pip install 'mesascope[exporters]' (in a clone: make setup)"
     )

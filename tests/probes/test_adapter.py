@@ -186,6 +186,10 @@ def test_bfloat16_is_read_in_single_precision(sequences):
 def test_a_readout_needs_an_embedding():
     with pytest.raises(TypeError, match="readout: is used only with embed"):
         as_callable(lambda c: c, readout=lambda c: c)
+    with pytest.raises(
+        TypeError, match=r"takes inputs_embeds; say how to make them: as_callable\(model, embed"
+    ):
+        as_callable(lambda inputs_embeds, attention_mask=None: inputs_embeds)
 
 
 def test_a_model_that_returns_no_states_is_refused():

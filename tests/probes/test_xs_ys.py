@@ -149,7 +149,7 @@ def test_a_model_that_draws_is_refused_for_that(prompts):
     ("function", "arguments", "kind", "said"),
     [
         (lambda xs, ys: ys[:, -1], {}, ValueError, r"a prediction at every position, shape \(200, 9\)"),
-        (ridge, {"interface": "xs"}, ValueError, "unknown interface 'xs'; did you mean 'xs-ys'"),
+        (ridge, {"interface": "xs"}, ValueError, "unknown interface 'xs'; use one of context, xs-ys, tokens"),
         (
             ridge,
             {"interface": "xs-ys", "embed": np.abs},

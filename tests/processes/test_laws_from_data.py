@@ -56,7 +56,7 @@ def test_integers_may_be_zero():
         (lambda: ms.ScipyLaw("gamma"), ValueError, "must be the 1 parameters a of gamma, got 0"),
         (lambda: ms.ScipyLaw("gamma", (-1,)), ValueError, "outside the range of gamma"),
         (lambda: ms.ScipyLaw("poisson", (2,), scale=3), ValueError, "scale.*values are integers"),
-        (lambda: ms.from_scipy(stats.t(5)).moment(6), MomentError, "E x.6 does not exist"),
+        (lambda: [ms.from_scipy(stats.t(5)).moment(k) for k in (5, 6)], MomentError, "E x.6 does not exist"),
     ],
 )
 def test_what_is_no_law_is_refused(make, kind, said):

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mesascope.specs import unknown
+from mesascope.specs import show
 
 from ._every_position import Embedded, EveryPosition, Predictor, TokenLogits, XsYs
 
@@ -53,12 +53,13 @@ def as_callable(
         readout: entries at a position (batch, width) → predictions; by default the identity.
 
     Raises:
-        TypeError: `model` cannot be called, `readout` is given without `embed`, or `embed` with an interface
-            other than "context".
+        TypeError: `model` cannot be called, or takes `inputs_embeds` first, without `embed`; `readout` is given without
+            `embed`, or `embed` with an interface other than "context".
         ValueError: an unknown interface.
     """
     if interface not in (None, *get_args(Interface)):
-        raise ValueError(f"interface: {unknown('interface', interface, list(get_args(Interface)))}")
+        known = ", ".join(get_args(Interface))
+        raise ValueError(f"interface: unknown interface {show(interface)}; use one of {known}")
     if isinstance(model, EveryPosition):
         if (interface, embed, readout) != (None, None, None):
             raise TypeError("model: was made by as_callable already; give interface, embed and readout there")
@@ -77,6 +78,10 @@ def as_callable(
         return embedded if interface is None else embedded.__call__
     if readout is not None:
         raise TypeError("readout: is used only with embed; remove it, or give embed")
+    if interface is None and _parameters(model)[:1] == ("inputs_embeds",):
+        raise TypeError(
+            "model: takes inputs_embeds; say how to make them: as_callable(model, embed=…, readout=…)"
+        )
     interface = interface or _interface_of(model)
     if interface == "tokens":
         return TokenLogits(_explained(_of_library(_logits_of(model), model), interface))
@@ -146,13 +151,18 @@ def _array_of(found: Any) -> np.ndarray:
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.names is None else array
 
 
-def _interface_of(model: Any) -> Interface:
+def _parameters(model: Any) -> tuple[str, ...]:
+    """The names of its parameters, none where they are not known."""
     try:
-        names = tuple(inspect.signature(getattr(model, "forward", model)).parameters)
+        return tuple(inspect.signature(getattr(model, "forward", model)).parameters)
     except (
         Exception
     ):  # compiled functions may have none; other objects may answer any name with an error of their own
-        return "context"
+        return ()
+
+
+def _interface_of(model: Any) -> Interface:
+    names = _parameters(model)
     found = (interface for first, interface in _BY_PARAMETERS.items() if names[: len(first)] == first)
     return next(found, "context")
 

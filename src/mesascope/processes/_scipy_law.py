@@ -82,23 +82,27 @@ class ScipyLaw(IdenticalLaw):
         """
         if order == 0:
             return 1
+        moment = self._moment(order)
+        if not math.isfinite(moment):
+            raise MomentError(
+                f"E x^{order} does not exist for {self.describe()}; the population loss needs moments to order {MAX_ORDER}"
+            )
+        if order % 2:
+            higher = self._moment(order + 1)
+            if higher > 0 and abs(moment) <= _ROUNDING * higher ** (order / (order + 1)):
+                return 0
+        return moment
+
+    def _moment(self, order: int) -> float:
+        """What SciPy computes; NaN where its integral does not converge."""
         from scipy.integrate import IntegrationWarning
 
         with warnings.catch_warnings():
             warnings.simplefilter("error", IntegrationWarning)
             try:
-                moment = float(self._frozen.moment(order))
-            except IntegrationWarning:  # the integral does not converge
-                moment = math.nan
-        if not math.isfinite(moment):
-            raise MomentError(
-                f"E x^{order} does not exist for {self.describe()}; the population loss needs moments to order {MAX_ORDER}"
-            )
-        if order % 2 and abs(moment) <= _ROUNDING * float(self._frozen.moment(order + 1)) ** (
-            order / (order + 1)
-        ):
-            return 0
-        return moment
+                return float(self._frozen.moment(order))
+            except IntegrationWarning:
+                return math.nan
 
     @property
     def line_zero_probability(self) -> Number:

@@ -70,6 +70,6 @@ def _figures(result: Any) -> dict[str, Figure]:
             "plot: these arrays are neither a phase diagram nor those of a study; pass all that `to_xarray` returned"
         )
     raise TypeError(
-        f"plot: cannot draw {type(result).__name__}; give a flow, descent, training, identification, phase diagram, claim or "
-        "Figure"
+        f"plot: cannot draw {type(result).__name__}; give a flow, descent, training, identification, phase diagram, what "
+        "reproduce returned, or Figure"
     )

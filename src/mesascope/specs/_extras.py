@@ -24,5 +24,5 @@ def extra(name: str) -> Iterator[None]:
         package = str(error.name).partition(".")[0]
         if package == "mesascope" or isinstance(error, MissingExtraError):
             raise
-        fix = f"pip install 'mesascope[{name}]' (in a clone '.[{name}]')"
+        fix = f"pip install 'mesascope[{name}]' (in a clone: make setup)"
         raise MissingExtraError(f"this needs the package {package}: {fix}", name=error.name) from error
