@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from mesascope.records import (
     StudyAxis,
     StudyPoint,
     StudyRecord,
+    open_store,
     read_dataset,
 )
 
@@ -107,6 +109,36 @@ def test_odd_outcomes_are_exported_to_mlflow(run, odd, tmp_path):
     assert "is a folder" in export(tmp_path).refusal
     assert "ftp://me:***@host" in export("ftp://me:hidden@host").refusal
     assert "hidden" not in export("ftp://me:hidden@host").err
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_mlflow_makes_its_tables_leaves_no_database(odd, tmp_path, monkeypatch):
+    import mlflow.tracking
+
+    def interrupted(uri):
+        Path(uri.removeprefix("sqlite:///")).write_text("half of the tables")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mlflow.tracking, "MlflowClient", interrupted)
+    with pytest.raises(KeyboardInterrupt), open_store(odd) as store:
+        store.export("mlflow", tmp_path / "new" / "mlflow.db")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_exports_replace_only_exports(run, store, tmp_path):
+    for name in ("flow.toml", "flow.csv"):
+        (tmp_path / name).write_text("dim = 5")
+        for form in ("csv", "parquet"):
+            told = run(
+                "runs", "export", "--format", form, "--out", tmp_path / name, "--store", store.root
+            ).refusal
+            assert f"{name} exists and is not a {form} file; name another file, or remove it" in told
+        assert (tmp_path / name).read_text() == "dim = 5"
+    for _ in range(2):
+        assert (
+            run("runs", "export", "--format", "csv", "--out", tmp_path / "a", "--store", store.root).status
+            == 0
+        )
 
 
 @pytest.mark.slow

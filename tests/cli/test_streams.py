@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -105,6 +106,11 @@ class Ended(BaseException):
     [
         ([], [signal.SIGTERM], "mesascope: interrupted; compiled code did not return within 0.1 s"),
         ([signal.SIGTERM], [signal.SIGTERM], None),  # it is handled: what it keeps may take longer
+        (  # a function of the user has swallowed it
+            [signal.SIGTERM],
+            [signal.SIGTERM, signal.SIGTERM],
+            "mesascope: interrupted; the command did not end within 0.2 s",
+        ),
     ],
 )
 def test_code_that_does_not_return_is_ended(monkeypatch, capsys, received, signals, said):
@@ -113,6 +119,7 @@ def test_code_that_does_not_return_is_ended(monkeypatch, capsys, received, signa
 
     monkeypatch.setattr(os, "_exit", end)
     monkeypatch.setattr(_interrupt, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_interrupt, "_LONGEST", 0.2)
     monkeypatch.setattr(_interrupt, "_received", received)
     reader, writer = socket.socketpair()
     writer.send(bytes(signals))
@@ -124,6 +131,21 @@ def test_code_that_does_not_return_is_ended(monkeypatch, capsys, received, signa
     with writer, pytest.raises(Ended, match="143"):
         _interrupt._end_in_time(reader)
     assert capsys.readouterr().err.strip() == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.2, 0.3, 0.4, 0.5])
+def test_many_interrupts_are_one(tmp_path, delay):
+    command = [sys.executable, "-m", "mesascope", "reproduce", "zheng2024/theorem-4.1", "--out", tmp_path]
+    begun = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    time.sleep(delay)
+    for _ in range(30):
+        time.sleep(0.01)
+        if begun.poll() is None:
+            begun.send_signal(signal.SIGTERM)
+    _, said = begun.communicate(timeout=60)
+    if begun.returncode != -signal.SIGTERM:  # the first came before Python could be asked to handle them
+        assert begun.returncode == 143 and "Traceback" not in said and len(said.splitlines()) <= 1, said
 
 
 WHOLE = """

@@ -216,6 +216,18 @@ def test_wrong_names_are_refused_with_the_fix(name, kind, said):
         import_callable(name)
 
 
+def test_a_model_that_changes_the_precision_is_refused():
+    def narrow(context):
+        jax.config.update("jax_enable_x64", False)
+        return context[:, -1]
+
+    process = ms.DiagonalUnitary(ms.Gaussian(1.0), 2)
+    problems = draw_problems(process, ms.NextToken(5), 10, named_key(0))
+    with pytest.raises(ValueError, match="changes JAX's 64-bit mode while it predicts"):
+        answers(narrow, problems)
+    assert jax.config.jax_enable_x64
+
+
 def _adds(x, y):
     return (x[..., 0] * y).sum(-1)  # wants a label for every input
 

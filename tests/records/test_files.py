@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from mesascope.records import Figure, Line, Panel, RecordError, RunDirectory, atomic_path, prepare_output
+from mesascope.records import (
+    Figure,
+    Line,
+    Panel,
+    RecordError,
+    RunDirectory,
+    atomic_path,
+    prepare_file,
+    prepare_output,
+)
 from mesascope.records._files import remove_leftovers, remove_leftovers_of, write_text
 
 
@@ -92,6 +101,35 @@ def test_prepare_makes_the_folder_and_leaves_it_empty(tmp_path):
     folder = prepare_output(str(tmp_path / "a" / "b"))
     assert folder.is_dir() and not list(folder.iterdir())
     assert prepare_output(folder) == folder
+
+
+@pytest.mark.parametrize(
+    ("there", "beside", "said"),
+    [
+        (None, None, None),
+        (b"", None, None),
+        (b"PAGE of before", None, None),
+        (b"a = 1", None, "exists and is not a page; name another file, or remove it"),
+        (
+            b'{"format": "mesascope.run/1"}',
+            None,
+            "is a record or checkpoint of mesascope, which would be lost",
+        ),
+        (b"PAGE", "planned.json", "is a file of a run of mesascope, which would be lost"),
+    ],
+)
+def test_an_output_replaces_only_a_file_of_its_own_kind(tmp_path, there, beside, said):
+    file = tmp_path / "out"
+    if there is not None:
+        file.write_bytes(there)
+    if beside is not None:
+        (tmp_path / beside).write_text("{}")
+    if said is None:
+        assert prepare_file(file, "a page", lambda first: first.startswith(b"PAGE")) == file
+    else:
+        with pytest.raises(RecordError, match=said):
+            prepare_file(file, "a page", lambda first: first.startswith(b"PAGE"))
+    assert not file.exists() if there is None else file.read_bytes() == there
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 _AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
 _PATIENCE = 20.0  # seconds for compiled code to return after a signal; queues kill what has not ended half a minute later
+_LONGEST = 60.0  # seconds after a signal, in which all that is kept has been written
 _SAME_SIGNAL = 1.0  # seconds; `timeout` and queues send a signal to the process and again to its group
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -59,16 +60,21 @@ def _raise(_: int) -> NoReturn:
 
 
 def _end_in_time(numbers: socket.socket) -> None:
-    """End the process at a second signal, or if the first one was not handled in time."""
+    """End the process at a second signal, or if the first one was not handled in time, or had no effect."""
     first: tuple[float, int] | None = None
     with numbers:
         while True:
             try:
                 number = numbers.recv(1)
             except TimeoutError:
-                if not _received and first is not None:
+                if first is None:
+                    continue
+                left = first[0] + _LONGEST - time.monotonic()
+                if not _received:
                     _end(first[1], f"interrupted; compiled code did not return within {_PATIENCE:g} s")
-                numbers.settimeout(None)
+                if left <= 0:
+                    _end(first[1], f"interrupted; the command did not end within {_LONGEST:g} s")
+                numbers.settimeout(left)
                 continue
             if not number:
                 return

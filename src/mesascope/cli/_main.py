@@ -75,11 +75,14 @@ def run() -> NoReturn:
         # an ASCII terminal shows \u2026 for …, which is valid in JSON
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _show_warning
-    status = main()
-    if status in (INTERRUPTED, TERMINATED):
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(status)
+    with (
+        interruptible()
+    ):  # after the first signal no other one comes between the end of the command and that of the process
+        status = main()
+        if status in (INTERRUPTED, TERMINATED):
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(status)
     sys.exit(status)
 
 

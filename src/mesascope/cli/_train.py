@@ -123,7 +123,8 @@ class Train(PluginOption):
                 "--export-average needs a moving average of the weights; add average = 0.999, say"
             )
         for file in filter(None, (self.export, self.export_average)):
-            prepare_file(file)  # before hours of training, not after
+            # before hours of training, not after; the eight bytes before the header are its length
+            prepare_file(file, "a safetensors file", lambda first: first[8:9] == b"{")
 
     def _export(self, training: Any) -> None:
         from mesascope.dynamics import export_safetensors

@@ -43,13 +43,16 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     """
     if isinstance(model, _BUILT_IN):
         return _built_in(model, problems)
-    function = as_callable(model)
+    function, wide = as_callable(model), jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
     found = np.zeros((problems.tasks, len(problems.weights), problems.y.shape[-1]), problems.y.dtype)
     every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
     for i, n in enumerate(problems.lengths):
         found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
     for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
         _check_repeats(function, problems, n, found)
+    if jax.config.jax_enable_x64 != wide:  # type: ignore[attr-defined]
+        jax.config.update("jax_enable_x64", wide)
+        raise ValueError("model: changes JAX's 64-bit mode while it predicts; leave jax_enable_x64 as it is")
     return found
 
 

@@ -3,7 +3,9 @@
 Behind the NetCDF4, where its libraries do not look, there are `_SEAL` and the SHA-256 of all that is before it.
 """
 
+import errno
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -69,7 +71,8 @@ def write_dataset(
         except (TypeError, ValueError, RuntimeError) as error:
             full = "HDF error" in str(error)  # the only message of the library for a full disk
             fix = "free space or choose another output folder" if full else "store numbers and strings only"
-            raise RecordError(f"cannot write {path}: {error}; {fix}") from error
+            cause = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else error
+            raise RecordError(f"cannot write {path}: {error}; {fix}") from cause
 
 
 def read_dataset(path: Path) -> "xarray.Dataset":

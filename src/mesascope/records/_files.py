@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -224,20 +224,28 @@ def _is_dead(host: str, pid: int) -> bool:
     return False
 
 
-def prepare_file(path: str | os.PathLike[str]) -> Path:
-    """Prove, before any work is done, that a file can be written, and that it replaces no record or checkpoint.
+def prepare_file(path: str | os.PathLike[str], what: str, is_such: Callable[[bytes], bool]) -> Path:
+    """Prove, before any work is done, that a file can be written, and that it replaces only a file of its own kind.
 
     Args:
         path: the file; folders are made as needed.
+        what: its kind, such as `an HTML page`.
+        is_such: whether the first thousand bytes of a file are those of such a file.
 
     Raises:
-        RecordError: it cannot be written, or a record or checkpoint of mesascope would be lost.
+        RecordError: it cannot be written; a record or checkpoint of mesascope would be lost, or a file of a run, or a file of
+            another kind.
     """
     file = prepare_replacement(path)
-    if _RECORD.search(_beginning_of(file)):
+    beginning = _beginning_of(file)
+    if _RECORD.search(beginning):
         raise RecordError(
             f"{path} is a record or checkpoint of mesascope, which would be lost; name another file"
         )
+    if beginning and (file.parent / "planned.json").is_file():
+        raise RecordError(f"{path} is a file of a run of mesascope, which would be lost; name another file")
+    if beginning and not is_such(beginning):
+        raise RecordError(f"{path} exists and is not {what}; name another file, or remove it")
     return file
 
 

@@ -75,7 +75,9 @@ def write_report(
     with extra("lab"):
         from .page import page, without_undrawable
 
-    file = prepare_file(out)
+    file = prepare_file(
+        out, "an HTML page", lambda first: first.lstrip().lower().startswith(b"<!doctype html")
+    )
     if latex is not None and not os.fspath(latex).strip():
         raise RecordError("the folder for LaTeX has an empty name; give one")
     report = progress or (lambda _: None)

@@ -121,6 +121,10 @@ def test_folders_with_odd_names_are_stores(tmp_path, monkeypatch):
         ("https://:secret@host", "https://:***@host"),
         ("postgresql://me@host:5432/x", "postgresql://me@host:5432/x"),
         ("postgresql://host/x?sslpassword=a&user=b", "postgresql://host/x?sslpassword=***&user=b"),
+        (
+            "https://token@host/?access_token=a&api_key=b&c=d",
+            "https://***@host/?access_token=***&api_key=***&c=d",
+        ),
         ("spec.a: 3 @ home, see http://host/x", "spec.a: 3 @ home, see http://host/x"),
     ],
 )

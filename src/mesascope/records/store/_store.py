@@ -260,15 +260,15 @@ class Store:
             RecordError: it cannot be written, or would replace a record or a file of the store; or a package is missing: says
                 which extra brings it.
         """
-        from .exporters import export_runs, write_netcdf
+        from .exporters import BEGINNINGS, export_runs, write_netcdf
 
         target = os.fspath(out)
         if not target.strip():
             raise RecordError("the output of an export is empty; name a file or a folder")
         if form != "tensorboard" and "://" not in target:
             self._refuse_own(target)
-        if form in ("parquet", "csv", "netcdf"):
-            prepare_file(target)
+        if form in BEGINNINGS:
+            prepare_file(target, f"a {form} file", lambda first: first.startswith(BEGINNINGS[form]))
         if form == "netcdf":
             if study is None or filters:
                 raise RecordError(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
 """The formats of exports."""
 
+BEGINNINGS = {"parquet": b"PAR1", "csv": b"id,kind,", "netcdf": b"\x89HDF"}
+"""How files of these formats begin that an export wrote."""
 _OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write_parquet, "csv": write_csv}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError, prepare_output
+from mesascope.records._files import RecordError, atomic_path, prepare_output
 from mesascope.records._secrets import without_passwords
 
 from ._scalars import curves, metrics, parameters
@@ -52,7 +53,9 @@ def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, exper
         except (MlflowException, SQLAlchemyError) as error:
             said = " ".join(str(error).split())
             message = without_passwords(f"MLflow at {target}: {said[:200]}")
-            raise RecordError(f"{message}; check the tracking URI") from None
+            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if "disk is full" in said else None
+            fix = "make room" if full else "check the tracking URI"
+            raise RecordError(f"{message}; {fix}") from full
 
 
 @contextmanager
@@ -71,6 +74,7 @@ def _write(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment:
     from mlflow.tracking import MlflowClient
 
     file = None if "://" in target else _database(Path(target).absolute())
+    _refuse_unreachable(target)
     client = MlflowClient(target if file is None else f"sqlite:///{file}")
     found = client.get_experiment_by_name(experiment)
     artifacts = None if file is None else (file.parent / "artifacts").as_uri()
@@ -86,7 +90,26 @@ def _database(file: Path) -> Path:
     prepare_output(file.parent)
     if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
         raise RecordError(f"{file} is a folder, or cannot be written to; name a file for MLflow's database")
+    if not file.exists():
+        _make(file)
     return file
+
+
+def _make(file: Path) -> None:
+    """Make the tables elsewhere: an interrupt among MLflow's migrations leaves a database that it never reads again."""
+    from mlflow.tracking import MlflowClient
+
+    with atomic_path(file) as temporary:
+        MlflowClient(f"sqlite:///{temporary}").search_experiments(max_results=1)
+
+
+def _refuse_unreachable(target: str) -> None:
+    """Connect once to the database of a URL: MLflow tries fifteen times."""
+    import sqlalchemy
+
+    if re.match(r"(postgresql|mysql|mssql)\b.*://", target):
+        with sqlalchemy.create_engine(target).connect():
+            pass
 
 
 def _finished(client: MlflowClient, experiment: str) -> set[str]:
