@@ -141,9 +141,9 @@ os.execv(sys.executable, [sys.executable, "-m", "mesascope", *sys.argv[1:]])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.25, 0.3, 0.35, 0.4, 0.45, 0.5])
-def test_many_interrupts_are_one(tmp_path, delay):
-    command = [sys.executable, "-c", HEEDS, "reproduce", "zheng2024/theorem-4.1", "--out", tmp_path]
+@pytest.mark.parametrize("delay", [0.15, 0.2, 0.25, 0.3])
+def test_many_interrupts_are_one(delay):
+    command = [sys.executable, "-c", HEEDS, "claims"]
     begun = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     time.sleep(delay)
     for _ in range(30):
