@@ -26,7 +26,7 @@ def test_outcomes_figures_and_folder(run, invented, tmp_path):
     assert ended.status == 0
     lines = ended.out.splitlines()
     assert lines[-1] == str(out / "small")
-    assert lines[-2].startswith("1 holds; ")
+    assert lines[-2].startswith("holds 1; ")
     assert "measured 1e-12   expected 0   tolerance 1e-08" in ended.out
     assert max(map(len, lines[:-1])) <= 80
     assert ended.err.split() == ["1/1", "holds", "invented/true", "(0.0", "s)"]

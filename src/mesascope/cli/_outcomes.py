@@ -51,9 +51,9 @@ def print_outcomes(records: "Sequence[ClaimRecord]", seconds: float) -> None:
 
 
 def totals(outcomes: "Iterable[str]") -> str:
-    """How many there are of each outcome, in a fixed order."""
+    """How many there are of each outcome, in a fixed order, such as `holds 9, undecided 4`."""
     counts = Counter(outcomes)
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in (*COLOURS, NOT_CHECKED) if counts[outcome])
+    return ", ".join(f"{outcome} {counts[outcome]}" for outcome in (*COLOURS, NOT_CHECKED) if counts[outcome])
 
 
 def print_table(names: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> None:
