@@ -53,8 +53,12 @@ def notebook(page: Path, outputs: list[Output] | None = None) -> nbformat.Notebo
         cells += _cell(block[2], block[3].rstrip("\n"), outputs[number] if outputs else Output())
         end = block.end()
     cells += _words(text[end:], page)
+    executed = 0
     for number, cell in enumerate(cells):
         cell["id"] = f"{page.stem}-{number}"
+        if outputs and cell.cell_type == "code":
+            executed += 1
+            cell["execution_count"] = executed
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 

@@ -157,8 +157,8 @@ FAULTS = (
     Fault(
         "argument of the stages of Rodas4",
         "dynamics/_rodas4.py",
-        "f(y0 + a[i] @ moves)",
-        "f(y0 - a[i] @ moves)",
+        "point = y0 + a[i + 1] @ moves",
+        "point = y0 - a[i + 1] @ moves",
         ("dynamics",),
     ),
     Fault(
