@@ -351,6 +351,8 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         ({"learners": ["rigde"]}, ValueError, "unknown learner 'rigde'; did you mean 'ridge'"),
         ({"learners": []}, ValueError, r"must be a list of ids such as \['ridge'\]"),
         ({"tasks": 2.5}, TypeError, "tasks must be an integer"),
+        ({"seed": -1}, ValueError, "seed must be at least 0"),
+        ({"seed": "1"}, TypeError, "seed must be an integer"),
     ],
 )
 def test_invalid_settings_are_refused(settings, kind, said):

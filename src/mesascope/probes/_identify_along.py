@@ -107,7 +107,7 @@ def identify_along(
     report(Progress(len(taken), len(taken) + 1, stage="weigh strategies"))
     compared = given or chosen_strategies(found, seen, tolerance)
     predicted = tried or answers_of([one.learner for one in compared], judging)
-    weighed = [weigh(predicted, one, tolerance, level, seed) for one in seen]
+    weighed = [weigh(predicted, one, tolerance, level, question.seed) for one in seen]
     moved = changes(labels(compared), list(found), [one.judgement for one in weighed], level)
     return AlongTraining(found, tuple(compared), Followed.of(weighed, level), tuple(moved), question.asked())
 

@@ -59,7 +59,7 @@ class Question:
         """
         check_task(process, task)
         level, tolerance = float(finite_number("level", level)), _checked_tolerance(tolerance)
-        tasks = _checked_tasks(tasks, level)
+        tasks, seed = _checked_tasks(tasks, level), integer_at_least("seed", seed, 0)
         with error_path("tasks"):
             refuse_large_batches(process, task, tasks)
         names = _checked_names(learners, process)

@@ -129,8 +129,11 @@ def component(cls: type[_T]) -> type[_T]:
     docstring describes them. Conditions on several fields are checked in `__post_init__`, which raises `SpecError(…)`.
 
     Raises:
+        TypeError: not a class.
         NameError: the type of a field is not known in its module.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"component: decorates classes, got {show(cls)}")
     made: Any = dataclass(frozen=True, repr="__repr__" not in vars(cls), config=_CONFIG)(cls)
     if not made.__pydantic_complete__:
         try:
