@@ -28,7 +28,7 @@ def test_a_step_is_that_of_the_flow_and_hands_its_last_slope_on():
     end, error, _, (missing, slope), _ = solver.step(term, 0.0, 0.1, start, None, state, made_jump=False)
     # of order h⁵ and h⁴: 6e-8 and 5e-6 here; a wrong sign of a stage gives 0.1
     assert abs(float(end[0]) - 1 / 1.1) < 1e-6 and abs(float(error[0])) < 1e-4
-    assert not missing and float(slope[0]) == pytest.approx(-float(end[0]) ** 2, rel=1e-15)
+    assert not missing and float(slope[0]) == pytest.approx(-(float(end[0]) ** 2), rel=1e-15)
 
 
 @pytest.mark.slow

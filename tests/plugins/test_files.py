@@ -10,6 +10,7 @@ from mesascope.cli import main
 from mesascope.models._specified import LayerKind
 from mesascope.specs import (
     SpecError,
+    component,
     default_plugins,
     kind_of_function,
     known_kinds,
@@ -149,7 +150,7 @@ def test_a_class_without_decorator_gives_an_error_with_the_fix():
     with pytest.raises(TypeError, match=r"Undecorated has no fields yet; write @component, or @kind\(…\)"):
         Undecorated(dim=2)
     with pytest.raises(TypeError, match="component: decorates classes, got "):
-        ms.specs.component(lambda: 1)
+        component(lambda: 1)
 
 
 def test_the_last_version_of_a_file_that_is_read_counts(tmp_path):
