@@ -12,7 +12,7 @@ from mesascope.core import Estimate
 from mesascope.dynamics import Rodas4
 from mesascope.dynamics.landscape._escape import escape_from, time_to_fall
 from mesascope.dynamics.landscape._landscape import Landscape, expand
-from mesascope.dynamics.landscape._newton import Spectrum
+from mesascope.dynamics.landscape._newton import Spectrum, newton_from
 from mesascope.objectives import Engine, Objective
 from mesascope.specs import component
 
@@ -234,6 +234,16 @@ def test_times_are_those_of_other_units():
         saddle = ms.plateaus(ms.gradient_flow(start, process, ms.NextToken(3))).points[0]
         times.append(np.array([saddle.leaves, saddle.predicted, 1 / saddle.rate]) * scale**4)
     np.testing.assert_allclose(times[1], times[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 100])
+def test_newton_gives_the_hessian_of_the_point_where_it_ends(steps):
+    landscape = Landscape(Toy(with_a_follower), Weights(jnp.zeros(5)), jnp.ones(5))
+    guess = jnp.asarray([0.3, 0.2, -0.1, 0.4, 0.5])
+    end, hessian = newton_from(landscape, guess, jnp.asarray(1.0), steps)
+    assert int(end.steps) <= steps and (steps > 0) == bool(np.any(end.vector != guess))
+    rebuilt = (hessian.basis * hessian.curvatures) @ hessian.basis.T
+    np.testing.assert_allclose(rebuilt, expand(landscape, end.vector).hessian, atol=1e-12)
 
 
 def test_a_minimum_is_not_left():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mesascope.core import in_pieces
+from mesascope.core import over_rows
 from mesascope.models import FactoredLinearAttention, LinearAttention, MultiHeadLinearAttention
 from mesascope.objectives import (
     Enumeration,
@@ -94,7 +94,7 @@ def test_rows_are_computed_in_pieces_of_few_lengths():
             pieces.append(piece["weights"])
             return 2 * piece["weights"]
 
-        np.testing.assert_array_equal(in_pieces(twice, rows), 2 * rows["weights"])
+        np.testing.assert_array_equal(over_rows(twice, rows), 2 * rows["weights"])
         assert [len(one) for one in pieces] == lengths
         assert (np.concatenate(pieces)[count:] == count - 1 + 1j).all()
 
@@ -106,7 +106,7 @@ def test_rows_of_no_number_are_refused(rows):
     with pytest.raises(
         ValueError, match=r"^models: weights must be stacked along a first axis of one length"
     ):
-        in_pieces(lambda one: one, rows)
+        over_rows(lambda one: one, rows)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 _AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
 _PATIENCE = 20.0  # seconds for compiled code to return after a signal; queues kill what has not ended half a minute later
-_LONGEST = 60.0  # seconds after a signal, in which all that is kept has been written
+_LONGEST = 60.0  # seconds after a signal, until which few commands take to write what they keep
 _SAME_SIGNAL = 1.0  # seconds; `timeout` and queues send a signal to the process and again to its group
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -60,7 +60,7 @@ def _raise(_: int) -> NoReturn:
 
 
 def _end_in_time(numbers: socket.socket) -> None:
-    """End the process at a second signal, or if the first one was not handled in time, or had no effect."""
+    """End the process at a second signal, or if the first one was not handled in time."""
     first: tuple[float, int] | None = None
     with numbers:
         while True:
@@ -72,9 +72,11 @@ def _end_in_time(numbers: socket.socket) -> None:
                 left = first[0] + _LONGEST - time.monotonic()
                 if not _received:
                     _end(first[1], f"interrupted; compiled code did not return within {_PATIENCE:g} s")
-                if left <= 0:
-                    _end(first[1], f"interrupted; the command did not end within {_LONGEST:g} s")
-                numbers.settimeout(left)
+                if left <= 0:  # it saves much, or code of the user has swallowed the interrupt
+                    _tell(
+                        f"interrupted {_LONGEST:g} s ago and not ended yet; a second signal ends it at once"
+                    )
+                numbers.settimeout(left if left > 0 else None)
                 continue
             if not number:
                 return
@@ -92,8 +94,12 @@ def _end_in_time(numbers: socket.socket) -> None:
 
 
 def _end(number: int, why: str) -> NoReturn:
-    print(f"mesascope: {why}", file=sys.stderr, flush=True)
+    _tell(why)
     os._exit(128 + number)
+
+
+def _tell(what: str) -> None:
+    print(f"mesascope: {what}", file=sys.stderr, flush=True)
 
 
 def was_interrupted(error: BaseException | None = None) -> bool:

@@ -32,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         on standard error says what, where, and the fix), 130 stopped by Ctrl-C, 143 by SIGTERM. The lab ends with 0 after
         both.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    with interruptible():
+        return _ended(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _ended(given: list[str]) -> int:
+    """Run a command and print why it failed: the exit status."""
     name = "mesascope"
     try:
         if given in (["--version"], ["-V"]):
@@ -40,18 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             print(f"mesascope {version('mesascope')}", flush=True)
             return DONE
-        with interruptible():
-            with delayed_interrupts():
-                from ._parse import COMMANDS, parse
-                from ._plugin import forget_plugins
-            if given and given[0] in COMMANDS:
-                name = f"mesascope {given[0]}"
-            command = parse(given)
-            try:
-                ended = command.run()
-            finally:
-                forget_plugins(command)
-            return interrupted_status() if ended == INTERRUPTED else ended
+        with delayed_interrupts():
+            from ._parse import COMMANDS, parse
+            from ._plugin import forget_plugins
+        if given and given[0] in COMMANDS:
+            name = f"mesascope {given[0]}"
+        command = parse(given)
+        try:
+            ended = command.run()
+        finally:
+            forget_plugins(command)
+        return interrupted_status() if ended == INTERRUPTED else ended
     except BrokenPipeError:
         # the reader of the output has closed it, as in `mesascope claims | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> NoReturn:
-    """The process: `main`, then its exit status.
+    """The process: what `main` does with its arguments, then its exit status.
 
     After an interrupt the process ends at once: a compilation that was interrupted leaves threads behind, which crash while the
     interpreter shuts down and would change the status. Everything that is kept is on disk by then.
@@ -75,14 +79,15 @@ def run() -> NoReturn:
         # an ASCII terminal shows \u2026 for …, which is valid in JSON
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _show_warning
-    with (
-        interruptible()
-    ):  # after the first signal no other one comes between the end of the command and that of the process
-        status = main()
-        if status in (INTERRUPTED, TERMINATED):
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-            os._exit(status)
+    try:
+        with interruptible():  # no second signal comes between the end of the command and that of the process
+            status = _ended(sys.argv[1:])
+            if status in (INTERRUPTED, TERMINATED):
+                for stream in (sys.stdout, sys.stderr):
+                    stream.flush()
+                os._exit(status)
+    except KeyboardInterrupt:  # before the command began, or after its end
+        os._exit(interrupted_status())
     sys.exit(status)
 
 

@@ -95,7 +95,7 @@ def say(text: str) -> None:
     """Print a text to standard error, as one line."""
     if sys.stderr is None:  # closed
         return
-    if "@" in text:  # perhaps the address of a database
+    if "@" in text or "://" in text:  # perhaps the address of a database or a server
         from mesascope.records import without_passwords
 
         text = without_passwords(text)

@@ -33,8 +33,8 @@ from ._progress import Clock as Clock
 from ._progress import Progress as Progress
 from ._progress import ProgressBar as ProgressBar
 from ._quick_jit import quick_jit as quick_jit
-from ._rows import in_pieces as in_pieces
 from ._rows import map_rows as map_rows
+from ._rows import over_rows as over_rows
 from ._shown_progress import shows_progress as shows_progress
 from ._wishart_moments import mean_of_polynomial as mean_of_polynomial
 from ._wishart_moments import spectral_moments as spectral_moments

@@ -13,11 +13,11 @@ _CPU_BATCH, _CPU_PIECE = 16, 128
 _ACCELERATOR_BATCH = 4096
 
 
-def in_pieces(function: Callable[[Any], Any], rows: Any) -> Any:
-    """Apply a compiled function to n rows: to pieces of one length, or to 2^k or 3·2^k of them if there are fewer.
+def over_rows(function: Callable[[Any], Any], rows: Any) -> Any:
+    """Apply a function to n rows: to pieces of one length, or to 2^k or 3·2^k of them if there are fewer.
 
     Args:
-        function: of a tree like `rows`, with arrays whose first axis has one entry for each row.
+        function: of a tree like `rows`, to arrays whose first axis has one entry for each row; JAX compiles it for few lengths.
         rows: a tree whose floating-point and complex arrays have a first axis of length n ≥ 1; the rest is passed as it is.
 
     Returns:

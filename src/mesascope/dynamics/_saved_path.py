@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mesascope.core import in_pieces
+from mesascope.core import over_rows
 from mesascope.models import LinearAttention
 from mesascope.processes import Task
 from mesascope.records import Figure, path_figure
@@ -41,7 +41,7 @@ def products_along(path: SavedPath) -> np.ndarray:
         raise AttributeError(
             f"products: only LinearAttention has a_j b_j, not {type(path.model).__name__}; look at trajectory"
         )
-    found: np.ndarray = in_pieces(lambda rows: rows.products(), path.trajectory)
+    found: np.ndarray = over_rows(lambda rows: rows.products(), path.trajectory)
     return found
 
 

@@ -70,7 +70,8 @@ class RepeatedErrors(logging.Filter):
         times = self._times[type(error), *where]
         if times > 1 or not any(map(_is_ours, frames)):
             count = f"{times} times so far, " if times > 1 else ""
-            record.msg = f"{type(error).__name__}: {error} ({count}{where[0]}:{where[1]})"
+            place = f"{where[0]}:{where[1]}" if frames else "never raised"
+            record.msg = f"{type(error).__name__}: {error} ({count}{place})"
             record.args, record.exc_info, record.exc_text = None, None, None
         return times & (times - 1) == 0
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import in_pieces, map_rows
+from mesascope.core import map_rows, over_rows
 
 from ._engine import Objective
 
@@ -20,7 +20,7 @@ def losses(objective: Objective, models: eqx.Module) -> np.ndarray:
     Raises:
         ValueError: weights without a first axis of one length.
     """
-    found: np.ndarray = in_pieces(lambda rows: _losses(objective, rows), models)
+    found: np.ndarray = over_rows(lambda rows: _losses(objective, rows), models)
     return found
 
 
@@ -41,7 +41,7 @@ def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[np.n
     Raises:
         ValueError: weights without a first axis of one length.
     """
-    found: tuple[np.ndarray, eqx.Module] = in_pieces(
+    found: tuple[np.ndarray, eqx.Module] = over_rows(
         lambda rows: _losses_and_gradients(objective, rows), models
     )
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -39,21 +40,33 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     Raises:
         TypeError: `model` cannot be called, or its predictions are complex for real data.
         ValueError: predictions have another shape, are not finite, differ between calls, or are not probabilities of
-            symbols.
+            symbols; the model changes the 64-bit mode of JAX.
     """
     if isinstance(model, _BUILT_IN):
         return _built_in(model, problems)
-    function, wide = as_callable(model), jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
+    function = as_callable(model)
     found = np.zeros((problems.tasks, len(problems.weights), problems.y.shape[-1]), problems.y.dtype)
-    every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
-    for i, n in enumerate(problems.lengths):
-        found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
-    for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
-        _check_repeats(function, problems, n, found)
-    if jax.config.jax_enable_x64 != wide:  # type: ignore[attr-defined]
-        jax.config.update("jax_enable_x64", wide)
-        raise ValueError("model: changes JAX's 64-bit mode while it predicts; leave jax_enable_x64 as it is")
+    with _in_one_precision():
+        every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
+        for i, n in enumerate(problems.lengths):
+            found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
+        for n in {int(problems.lengths[place]) for place in (0, len(problems.lengths) // 2, -1)}:
+            _check_repeats(function, problems, n, found)
     return found
+
+
+@contextmanager
+def _in_one_precision() -> Iterator[None]:
+    """Refuse a model that changes the mode of JAX, whatever else it does then, and set the mode back."""
+    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
+    try:
+        yield
+    finally:
+        if jax.config.jax_enable_x64 != wide:  # type: ignore[attr-defined]
+            jax.config.update("jax_enable_x64", wide)
+            raise ValueError(
+                "model: changes JAX's 64-bit mode while it predicts; leave jax_enable_x64 as it is"
+            )
 
 
 def _built_in(model: Any, problems: Problems) -> np.ndarray:

@@ -87,10 +87,11 @@ class ScipyLaw(IdenticalLaw):
             raise MomentError(
                 f"E x^{order} does not exist for {self.describe()}; the population loss needs moments to order {MAX_ORDER}"
             )
-        if order % 2:
-            higher = self._moment(order + 1)
-            if higher > 0 and abs(moment) <= _ROUNDING * higher ** (order / (order + 1)):
-                return 0
+        if order % 2 == 0:
+            return moment
+        higher = self._moment(order + 1)
+        if math.isfinite(higher) and abs(moment) <= _ROUNDING * higher ** (order / (order + 1)):
+            return 0
         return moment
 
     def _moment(self, order: int) -> float:

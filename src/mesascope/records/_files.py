@@ -270,12 +270,14 @@ _RECORD = re.compile(rb'"format": ?"mesascope')
 
 
 def _beginning_of(file: Path) -> bytes:
-    """The first bytes of a file; none where there is none that can be read."""
+    """The first bytes of a file; none where there is none."""
     try:
         with open(file, "rb") as there:
             return there.read(1000)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return b""
+    except OSError as error:
+        raise RecordError(f"{file} exists and cannot be read ({error.strerror}); name another file") from None
 
 
 def prepare_output(path: str | os.PathLike[str]) -> Path:

@@ -183,8 +183,9 @@ def pointwise_bound(preconditioner: Any, covariance: Any, examples: int) -> floa
 
     $$\|B - I\|^2 + \frac2M \|B\|^2, \qquad B = \Lambda^{1/2} A \Lambda^{1/2},$$
 
-    with spectral norms; the first term is the supremum for $M \to \infty$. At $A = \Gamma^{-1}$ it is at most $\bigl( (1 +
-    \mathrm{tr} \Lambda / \lambda_{\min}) / N \bigr)^2$, and $\|B\| < 1$. Since $(w^\top x)^2 \le w^\top \Lambda w\; x^\top
+    with spectral norms; the first term is the supremum for $M \to \infty$. At $A = \Gamma^{-1}$ of training prompts of $N$
+    examples the first term is $\bigl( c / (N + c) \bigr)^2$ with $c = 1 + \mathrm{tr} \Lambda / \lambda_{\min}$, and
+    $\|B\| < 1$. Since $(w^\top x)^2 \le w^\top \Lambda w\; x^\top
     \Lambda^{-1} x$, it is in units of the largest possible $y^2$.
 
     Arguments and errors as in `risk`.

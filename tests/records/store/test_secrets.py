@@ -125,6 +125,8 @@ def test_folders_with_odd_names_are_stores(tmp_path, monkeypatch):
             "https://token@host/?access_token=a&api_key=b&c=d",
             "https://***@host/?access_token=***&api_key=***&c=d",
         ),
+        ("spec.sigma=0.3 tokens=5 at http://host/x", "spec.sigma=0.3 tokens=5 at http://host/x"),
+        ("?" + 4000 * "key", "?" + 4000 * "key"),
         ("spec.a: 3 @ home, see http://host/x", "spec.a: 3 @ home, see http://host/x"),
     ],
 )

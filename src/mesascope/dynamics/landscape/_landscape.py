@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import in_pieces, map_rows, require_x64
+from mesascope.core import map_rows, over_rows, require_x64
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import FewShot, NextToken
 
@@ -100,7 +100,7 @@ def landscape_of(
 
 def gradients(landscape: Landscape, vectors: np.ndarray) -> np.ndarray:
     """∇L at many points, (k, n) → (k, n)."""
-    found: np.ndarray = in_pieces(lambda rows: _gradients(landscape, rows), vectors)
+    found: np.ndarray = over_rows(lambda rows: _gradients(landscape, rows), vectors)
     return found
 
 

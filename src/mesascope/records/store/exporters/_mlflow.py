@@ -8,11 +8,11 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError, atomic_path, prepare_output
+from mesascope.records._files import RecordError, prepare_output
 from mesascope.records._secrets import without_passwords
 
 from ._scalars import curves, metrics, parameters
@@ -99,17 +99,30 @@ def _make(file: Path) -> None:
     """Make the tables elsewhere: an interrupt among MLflow's migrations leaves a database that it never reads again."""
     from mlflow.tracking import MlflowClient
 
-    with atomic_path(file) as temporary:
+    temporary = file.with_name(f".{file.name}-{os.getpid()}.tmp")
+    try:
         MlflowClient(f"sqlite:///{temporary}").search_experiments(max_results=1)
+        with suppress(FileExistsError):  # another export was faster: its database stays
+            os.link(temporary, file)
+    finally:
+        for left in (temporary, temporary.with_name(f"{temporary.name}-journal")):
+            left.unlink(missing_ok=True)
 
 
 def _refuse_unreachable(target: str) -> None:
     """Connect once to the database of a URL: MLflow tries fifteen times."""
-    import sqlalchemy
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
 
-    if re.match(r"(postgresql|mysql|mssql)\b.*://", target):
-        with sqlalchemy.create_engine(target).connect():
+    if not re.match(r"(postgresql|mysql|mssql)\b.*://", target):
+        return
+    try:
+        with create_engine(target, poolclass=NullPool).connect():
             pass
+    except ModuleNotFoundError as error:
+        raise RecordError(
+            f"SQLAlchemy's driver {error.name} is not installed; install it, or name another one, as postgresql+psycopg://…"
+        ) from None
 
 
 def _finished(client: MlflowClient, experiment: str) -> set[str]:
