@@ -39,7 +39,7 @@ SIZES = """
 # What is not whole in the others: data, starts, trainings and how far solvers go. All that is left are thresholds.
 DATA = """
     alpha curvature decay drifts floor floors gaps half_width highest kappa largest_descended largest_noise largest_noises
-    largest_slope learning_rate limit lowest noise noises probabilities regularization rest sampled scale start step_size time
+    largest_slope learning_rate limit lowest noise probabilities regularization rest sampled scale start step_size time
 """
 
 

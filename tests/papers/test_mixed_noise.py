@@ -15,7 +15,15 @@ from mesascope.papers.vladymyrov2024 import _mixed_noise, _rows
 from mesascope.papers.vladymyrov2024._ridge import Examples
 
 SETTINGS = _mixed_noise.Rivals(
-    dim=2, examples=4, largest_noise=2.0, levels=2, prompts=40, steps=2, seed=7, seeds=2, rivals=("adaptive",)
+    dim=2,
+    examples=4,
+    noise=_mixed_noise.uniform_noise(2.0),
+    levels=2,
+    prompts=40,
+    steps=2,
+    seed=7,
+    seeds=2,
+    rivals=("adaptive",),
 )
 
 

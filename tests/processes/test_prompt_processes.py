@@ -94,6 +94,14 @@ def test_the_rule_of_noise_has_its_moments(noise):
         assert weights @ values**power == pytest.approx(float(noise_moment(noise, 2 * power)), rel=1e-15)
 
 
+def test_noise_has_quantiles_and_multiples():
+    shares = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(NoiseRange(3).quantiles(shares), [0.3, 1.5, 2.7])
+    np.testing.assert_array_equal(NoiseChoice((3, 1)).quantiles(shares), [1, 3, 3])
+    assert NoiseRange(3).scaled(2) == NoiseRange(6)
+    assert NoiseChoice((3, 1)).scaled(2) == NoiseChoice((6, 2))
+
+
 @pytest.mark.slow
 def test_sparse_weights_have_the_given_number_of_coordinates():
     weights, residuals = least_squares(*sample(LinearRegression(3, sparsity=2), 8))

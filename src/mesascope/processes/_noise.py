@@ -37,6 +37,14 @@ class NoiseLevels(Component, family="noise"):
         r"""Return $E \sigma_\tau^k$ of an order $k \ge 0$."""
 
     @abc.abstractmethod
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """Return the levels below which these shares of the tasks are, in (0, 1)."""
+
+    @abc.abstractmethod
+    def scaled(self, factor: Number) -> NoiseLevels:
+        """Return the distribution of the levels times a factor > 0."""
+
+    @abc.abstractmethod
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
         r"""Return values and weights with $\sum_i w_i v_i^k = E \sigma_\tau^{2k}$ for $k \le 2$."""
 
@@ -60,6 +68,14 @@ class NoiseRange(NoiseLevels):
     def moment(self, order: int) -> Fraction:
         r"""Return $\sigma_{\max}^k / (k + 1)$."""
         return exact(self.largest) ** order / (order + 1)
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """Return the shares of the largest level."""
+        return float(self.largest) * shares
+
+    def scaled(self, factor: Number) -> NoiseRange:
+        """Return the range to `factor` times the largest level."""
+        return NoiseRange(self.largest * factor)
 
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rule of Gauss with three nodes."""
@@ -95,6 +111,15 @@ class NoiseChoice(NoiseLevels):
     def moment(self, order: int) -> Fraction:
         r"""Return the mean of the powers of the levels."""
         return sum((exact(one) ** order for one in self.levels), Fraction(0)) / len(self.levels)
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """Return the levels in rising order, each for as many shares as the others."""
+        rising = np.sort([float(one) for one in self.levels])
+        return rising[np.floor(shares * len(rising)).astype(int)]
+
+    def scaled(self, factor: Number) -> NoiseChoice:
+        """Return the choice of `factor` times the levels."""
+        return NoiseChoice(tuple(one * factor for one in self.levels))
 
     def rule(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the squares of the levels."""

@@ -81,6 +81,17 @@ def other_preconditioner(patch):
     patch.setattr(_shifts, "preconditioner_of", lambda model: 1.001 * right(model))
 
 
+def a_key_of_labels(patch):
+    """The query attends to the labels of the examples, too."""
+    right = _shifts.weights_of
+
+    def wrong(model):
+        w_kq, w_pv = right(model)
+        return w_kq + 0.001 * np.eye(len(w_kq))[-1:], w_pv
+
+    patch.setattr(_shifts, "weights_of", wrong)
+
+
 # flows of two coordinates and of one at equal numbers of examples share compiled programs
 CASES = {
     "zhang2024/reduced-flow": Case(
@@ -97,7 +108,7 @@ CASES = {
         traced=False,
     ),
     "zhang2024/any-task-and-query": Case(
-        {"eigenvalues": [1.0], "examples": [10, 20], "prompts": 20}, other_preconditioner, traced=False
+        {"eigenvalues": [1.0], "examples": [10, 20]}, other_preconditioner, (a_key_of_labels,), traced=False
     ),
     "zhang2024/covariate-shift": Case(
         {"eigenvalues": [1.0], "scales": [1.01]}, shift_of_covariance, traced=False

@@ -60,7 +60,8 @@ DIFFERENCES = (
     Difference(
         "evaluation",
         f"100 000 new sequences, σ drawn; baselines tuned to minimize the evaluation loss ({_PLACE})",
-        "20 000 prompts (full: 200 000) for every seed, σ at ten midpoints; baselines tuned on prompts of their own",
+        "20 000 prompts (full: 200 000) for every seed, σ at ten midpoints, in categorical-noise half at 1 and half at 3; "
+        "baselines tuned on prompts of their own",
         _TRAINED,
     ),
     Difference(

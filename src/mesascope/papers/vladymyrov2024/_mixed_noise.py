@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,8 +14,9 @@ from jax import Array
 
 from mesascope.core import named_key
 from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
-from mesascope.processes import FewShot, LinearRegression, NoiseChoice, NoiseLevels, NoiseRange
+from mesascope.processes import FewShot, LinearRegression, NoiseLevels, NoiseRange
 from mesascope.records import Decision, Figure, Trace
+from mesascope.specs import known_kinds
 from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, presets
@@ -40,15 +42,11 @@ _NAMES = {
 
 
 class Training(Trainings):
-    """Prompts of mixed noise, layers and how these are trained.
-
-    The noise of a prompt is one of `noises`, or uniform up to `largest_noise` where none are given.
-    """
+    """Prompts of mixed noise, layers and how these are trained; `noise` is what a specification says of it."""
 
     dim: int = 4
     examples: int = 8
-    largest_noise: float = 5.0
-    noises: tuple[float, ...] = ()
+    noise: Mapping[str, Any] = field(default_factory=lambda: uniform_noise(5.0))
     layers: int = 4
     rate: float = 0.1
     scale: float = 0.05
@@ -69,11 +67,16 @@ class Rivals(Judging):
     rivals: tuple[str, ...]
 
 
-def _noise(settings: Training, unit: float = 1.0) -> NoiseLevels:
-    """The law of the noise level, in these units."""
-    if settings.noises:
-        return NoiseChoice(tuple(one / unit for one in settings.noises))
-    return NoiseRange(settings.largest_noise / unit)
+def uniform_noise(largest: float) -> dict[str, Any]:
+    """Noise levels between 0 and the largest."""
+    return {"kind": "noise-range", "largest": largest}
+
+
+def _noise(settings: Training) -> NoiseLevels:
+    """The law of the noise level."""
+    fields = dict(settings.noise)
+    noise: NoiseLevels = known_kinds("noise")[fields.pop("kind")](**fields)
+    return noise
 
 
 def _unit(settings: Training) -> float:
@@ -85,7 +88,9 @@ def data(settings: Training) -> tuple[LinearRegression, FewShot]:
     """Prompts of mixed noise in the units of training."""
     dim, unit = settings.dim, _unit(settings)
     prior = np.eye(dim) / unit**2
-    return LinearRegression(dim, prior=prior, noise=_noise(settings, unit)), FewShot(settings.examples)
+    return LinearRegression(dim, prior=prior, noise=_noise(settings).scaled(1 / unit)), FewShot(
+        settings.examples
+    )
 
 
 def _start(settings: Training, pairs: Any, key: Array) -> PromptModel:
@@ -104,11 +109,11 @@ def trained(settings: Training, heads: str) -> dict[int, list[PromptModel]]:
 
 def drawn(settings: Judging, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Prompts of every noise level σ in turn: x, y and σ², level by level."""
-    parts, levels = [], _levels(settings)
-    for number, sigma in enumerate(levels):
+    parts = []
+    for number, sigma in enumerate(_levels(settings)):
         key = named_key(settings.seed, name, str(number))
         process = LinearRegression(settings.dim, noise=float(sigma))
-        count = settings.prompts // len(levels)
+        count = settings.prompts // settings.levels
         x, y = (np.asarray(part) for part in process.sample(key, settings.examples, count))
         parts.append((x, y[:, :-1], np.full(count, sigma**2)))
     inputs, labels, noise = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -121,10 +126,8 @@ def test_prompts(settings: Judging, seed: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _levels(settings: Judging) -> np.ndarray:
-    """The levels of the noise, or the midpoints of equal parts of [0, σ_max]."""
-    if settings.noises:
-        return np.array(settings.noises)
-    return (np.arange(settings.levels) + 0.5) / settings.levels * settings.largest_noise
+    """The levels in the middles of equal shares of the prompts."""
+    return _noise(settings).quantiles((np.arange(settings.levels) + 0.5) / settings.levels)
 
 
 def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Training) -> np.ndarray:
@@ -203,7 +206,7 @@ def profiles(settings: Rivals) -> Profiles:
         given |= {name: prompts.answers(rule(prompts)) for name, rule in penalties.items()}
         losses = {name: prompts.excess(answer) for name, answer in given.items()}
         for name, loss in losses.items():
-            found[name].append(loss.reshape(len(_levels(settings)), -1).mean(1))
+            found[name].append(loss.reshape(settings.levels, -1).mean(1))
         middle = prompts.excess(answers(recorded["diagonal"][half][number], *test[:2], settings))
         falls.append(_capped([middle, losses["diagonal"]], settings))
     return Profiles({name: np.array(rows) for name, rows in found.items()}, fall(*np.array(falls).T))
@@ -308,12 +311,18 @@ def _figure(settings: Judging, profiles: dict[str, np.ndarray]) -> Figure:
     )
 
 
-def _oracle(settings: Training) -> float:
+def _oracle(settings: Judging) -> float:
     """The mean loss of ridge regression that knows the noise of every prompt."""
-    dim, examples = settings.dim, settings.examples
-    if settings.noises:
-        return float(np.mean([theory.oracle_loss_at(dim, examples, one) for one in settings.noises]))
-    return theory.oracle_loss(dim, examples, settings.largest_noise)
+    dim, examples, noise = settings.dim, settings.examples, _noise(settings)
+    if isinstance(noise, NoiseRange):
+        return theory.oracle_loss(dim, examples, noise.largest)
+    return float(np.mean([theory.oracle_loss_at(dim, examples, one) for one in _levels(settings)]))
+
+
+class _TwoLevels(Rivals):
+    noise: Mapping[str, Any] = field(default_factory=lambda: {"kind": "noise-choice", "levels": (1.0, 3.0)})
+    levels: int = 2
+    rivals: tuple[str, ...] = ("gd++", "constant", "adaptive")
 
 
 class _Tuned(Rivals):
@@ -379,7 +388,7 @@ CLAIMS = (
         source=f"{PAPER}, section 6 (categorical noise variance) and Table 1 (four layers, noise from {{1, 3}})",
         origin="paper",
         evidence="measured, another model",
-        settings=presets(Rivals(rivals=("gd++", "constant", "adaptive"), noises=(1.0, 3.0)), **FULL_SIZES),
+        settings=presets(_TwoLevels(), **FULL_SIZES),
         check=_two_levels,
         criterion="""As for untuned-rivals: the 95 % intervals over five seeds of the differences of losses on the same prompts,
             half of each level, must not reach 0, and that of the loss must lie below one layer's.""",

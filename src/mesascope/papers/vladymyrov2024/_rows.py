@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,24 @@ from .._intervals import above, below, mean_interval
 from .._runs import Seeds
 from .._still_falling import LARGEST_FALL, loss_between
 from ._exact import PAPER
-from ._mixed_noise import FULL_SIZES, REST, TUNED, Judging, Rivals, TrainedLosses, judged, profiles
+from ._mixed_noise import (
+    FULL_SIZES,
+    REST,
+    TUNED,
+    Judging,
+    Rivals,
+    TrainedLosses,
+    judged,
+    profiles,
+    uniform_noise,
+)
 
 
 def _row(settings: _Row) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
     table, tolerance = settings.table, settings.tolerance
     found = {
-        name: judged(Judging.of(settings, largest_noise=float(name), noises=()), "diagonal") for name in table
+        name: judged(Judging.of(settings, noise=uniform_noise(float(name))), "diagonal") for name in table
     }
     best = {name: float(one.losses.min()) for name, one in found.items()}
     ratios = {name: one.intervals[np.argmin(one.losses)] / table[name] for name, one in found.items()}
@@ -66,7 +77,7 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
     measured: dict[str, float] = {}
     details: dict[str, Any] = {}
     for layers, steps in zip(settings.layers, settings.steps, strict=True):
-        found = profiles(Rivals.of(settings, layers=layers, steps=steps, noises=()))
+        found = profiles(Rivals.of(settings, layers=layers, steps=steps))
         means, name = found.means(), f"{layers} layers"
         # trained for as long again the loss would not fall by more than this share
         later = means["diagonal"] * (1 - max(found.falling, 0.0))
@@ -137,7 +148,7 @@ class _Row(_Rows):
 class _BesideRidge(_Rows):
     layers: tuple[int, ...] = (2, 3)
     steps: tuple[int, ...] = (600, 2000)
-    largest_noise: float = 5.0
+    noise: Mapping[str, Any] = field(default_factory=lambda: uniform_noise(5.0))
     rivals: tuple[str, ...] = ("constant", "adaptive", "tuned")
 
 
