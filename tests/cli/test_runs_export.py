@@ -125,6 +125,65 @@ def test_an_interrupt_while_mlflow_makes_its_tables_leaves_no_database(odd, tmp_
     assert not list((tmp_path / "new").iterdir())
 
 
+@pytest.mark.slow
+def test_a_run_that_was_computed_again_is_exported_again(run, origin, tmp_path):
+    import sqlite3
+
+    folders = RunFolders.create(tmp_path / "again")
+    plan = PlannedRun(id="0" * 32, kind="flow", spec={}, code="1")
+    folders.plan(plan)
+    times = {"started": "", "seconds": 1.0, "provenance": origin}
+    failed = {"status": "failed", "error": "too long", "traceback": "", "outcome": {}}
+    done = {"status": "done", "outcome": {"loss": 2.0}}
+    for place, end in enumerate((failed, done, done)):  # the third export has nothing to do
+        if place < 2:
+            folders.finish(RunRecord(**plan.model_dump(), **end, ended=str(place), **times), {})
+        for form in ("mlflow", "tensorboard"):
+            assert (
+                run(
+                    "runs", "export", "--format", form, "--out", tmp_path / form, "--store", folders.root
+                ).status
+                == 0
+            )
+    connection = sqlite3.connect(tmp_path / "mlflow")
+    query = "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
+    assert connection.execute(query).fetchall() == [("FINISHED", 1)]
+    connection.close()
+    assert (tmp_path / "tensorboard" / plan.id / "mesascope.txt").read_text() == "done 1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "tables", ["notes (x)", "experiments (x)", "alembic_version (version_num varchar(32))"]
+)
+def test_only_a_database_of_mlflow_is_taken_for_one(run, store, tmp_path, tables):
+    import sqlite3
+
+    connection = sqlite3.connect(tmp_path / "own.db")
+    connection.execute(f"CREATE TABLE {tables}")
+    connection.close()
+    before = (tmp_path / "own.db").read_bytes()
+    told = run(
+        "runs", "export", "--format", "mlflow", "--out", tmp_path / "own.db", "--store", store.root
+    ).refusal
+    assert "own.db exists and is not a database of MLflow; name another file, or remove it" in told
+    assert (tmp_path / "own.db").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_study_replaces_only_a_study(run, store, tmp_path):
+    from mesascope.records import write_dataset
+
+    def export():
+        words = ("--format", "netcdf", "--study", "six", "--out", tmp_path / "a.nc", "--store", store.root)
+        return run("runs", "export", *words)
+
+    write_dataset(tmp_path / "a.nc", {"loss": ("time", [1.0, 0.5])})
+    assert "a.nc exists and is not a netcdf file of an export" in export().refusal
+    (tmp_path / "a.nc").unlink()
+    assert [export().status for _ in range(2)] == [0, 0]
+
+
 def test_exports_replace_only_exports(run, store, tmp_path):
     for name in ("flow.toml", "flow.csv"):
         (tmp_path / name).write_text("dim = 5")
@@ -132,7 +191,10 @@ def test_exports_replace_only_exports(run, store, tmp_path):
             told = run(
                 "runs", "export", "--format", form, "--out", tmp_path / name, "--store", store.root
             ).refusal
-            assert f"{name} exists and is not a {form} file; name another file, or remove it" in told
+            assert (
+                f"{name} exists and is not a {form} file of an export; name another file, or remove it"
+                in told
+            )
         assert (tmp_path / name).read_text() == "dim = 5"
     for _ in range(2):
         assert (
@@ -170,7 +232,7 @@ def test_export_to_mlflow_and_tensorboard(run, store, tmp_path):
     folders = sorted((tmp_path / "tensorboard").iterdir())
     assert len(folders) == 5
     chosen = tmp_path / "tensorboard" / hashlib.sha256(b"3").hexdigest()[:32]
-    (file,) = chosen.iterdir()
+    (file,) = chosen.glob("events*")
     values = [value for event in LegacyEventFileLoader(str(file)).Load() for value in event.summary.value]
     assert [value.simple_value for value in values if value.tag == "loss"] == [1.5, 1.0, 0.5]
     assert any(value.tag.startswith("settings") for value in values)

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 import stored_records as stored
-from mesascope.records import Figure, Line, cite
+from mesascope.records import Figure, Line, RecordError, cite
 from mesascope.report import write_report
-from mesascope.report._latex import tex
+from mesascope.report._latex import tex, write_latex
 from mesascope.report._tex import tex_to_html, tex_to_text
 
 SPECIAL = r"100 % of {a} & b_j ~ #1 \input{x} ^ < > | $5 — W^KQ ≤ Σ⁻¹ ŷ, x̄ᵀ ← ¼ … 'é' “ß”"
@@ -42,6 +42,14 @@ def test_pdfs_at_the_widths_of_a_paper_with_their_letters(written):
         assert float(box) == pytest.approx(72 * inches, abs=0.1)
 
 
+@pytest.mark.parametrize("name", ["figures.tex", "references.bib"])
+def test_files_of_others_are_not_replaced(tmp_path, name):
+    (tmp_path / name).write_text("@article{mine, title={precious}}")
+    with pytest.raises(RecordError, match=f"{name} exists and is not one that mesascope wrote"):
+        write_latex(tmp_path, None, lambda _: None)
+    assert (tmp_path / name).read_text() == "@article{mine, title={precious}}"
+
+
 @pytest.mark.slow
 def test_every_figure_is_included_once_with_caption_and_citation(written):
     text = (written / "figures.tex").read_text(encoding="utf-8")
@@ -52,7 +60,8 @@ def test_every_figure_is_included_once_with_caption_and_citation(written):
         text.count(r"\begin{figure*}") == text.count(r"\end{figure*}") == 1
     )  # two panels: as wide as the page
     assert r"Curves. 100 \% of \{a\} \& b\_j" in text
-    assert (written / "references.bib").read_text(encoding="utf-8") == cite("zheng2024", "huang2024") + "\n"
+    head, _, entries = (written / "references.bib").read_text(encoding="utf-8").partition("\n")
+    assert head.startswith("% ") and entries == cite("zheng2024", "huang2024") + "\n"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, mon
     folder = stored.run_directory(tmp_path / "run", stored.claim())
     with pytest.raises(RecordError, match="is a folder; name a file in it"):
         write_report(str(folder), out=tmp_path)
-    (tmp_path / "report.html").write_text("before")
+    (tmp_path / "report.html").write_text("<!DOCTYPE html> before")
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -152,7 +152,7 @@ def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, mon
     monkeypatch.setattr("mesascope.records._files.os.replace", fail)
     with pytest.raises(RecordError, match=r"cannot write .*report.html: No space left"):
         write_report(str(folder), out=tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == "before"
+    assert (tmp_path / "report.html").read_text() == "<!DOCTYPE html> before"
     assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
 
 

@@ -123,8 +123,7 @@ class Train(PluginOption):
                 "--export-average needs a moving average of the weights; add average = 0.999, say"
             )
         for file in filter(None, (self.export, self.export_average)):
-            # before hours of training, not after; the eight bytes before the header are its length
-            prepare_file(file, "a safetensors file", lambda first: first[8:9] == b"{")
+            prepare_file(file, "a safetensors file", _is_safetensors)  # before hours of training, not after
 
     def _export(self, training: Any) -> None:
         from mesascope.dynamics import export_safetensors
@@ -207,3 +206,8 @@ def _print(result: "TrainResult | TrainManyResult", task: "Task", folder: Path) 
 
 def _with_error(value: float, error: float | None) -> str:
     return f"{value:.6g}" if error is None else f"{value:.6g} ± {error:.2g}"
+
+
+def _is_safetensors(first: bytes) -> bool:
+    """Whether a file begins with the length of a header, at most 100 MB, and the header."""
+    return first[8:9] == b"{" and int.from_bytes(first[:8], "little") < 10**8

@@ -3,9 +3,10 @@
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 
 from mesascope.core import Progress
-from mesascope.records import Figure, cite, known_keys, prepare_output, write_text
+from mesascope.records import Figure, cite, known_keys, prepare_file, prepare_output, write_text
 
 from ._material import Material
 from ._render import FigureError, render
@@ -16,6 +17,7 @@ _HEAD = r"""%% Figures of a report of mesascope. \input this file after \usepack
 %% Figures of a column are %(column)s in wide, those of a page %(page)s in: as they are in a two-column paper.
 %% In another folder, \graphicspath{{FOLDER/}} tells where they lie.
 """
+_BIB_HEAD = "% References of a report of mesascope.\n"
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -39,7 +41,7 @@ def write_latex(
     """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
 
     Args:
-        folder: created if needed; files of the same names are replaced, each as a whole.
+        folder: created if needed; files of the same names that mesascope wrote are replaced, each as a whole.
         material: whose figures.
         progress: called before each is drawn.
 
@@ -47,9 +49,11 @@ def write_latex(
         One line for every figure that cannot be drawn and is left out.
 
     Raises:
-        RecordError: something cannot be written.
+        RecordError: something cannot be written, or would replace a file that mesascope did not write.
     """
     target = prepare_output(folder)
+    for file, head in (("figures.tex", _HEAD), ("references.bib", _BIB_HEAD)):
+        prepare_file(target / file, "one that mesascope wrote", partial(_begins_as, head))
     figures = list(material.figures)
     drawn, problems = [], []
     for done, (name, figure) in enumerate(figures):
@@ -62,10 +66,15 @@ def write_latex(
             drawn.append(_included(name, figure))
     keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.of("claim"))
     cited = [key for key in keys if key in known_keys()]
-    write_text(target / "references.bib", cite(*cited) + "\n" if cited else "")
+    write_text(target / "references.bib", _BIB_HEAD + (cite(*cited) + "\n" if cited else ""))
     head = _HEAD % {name: f"{inches:g}" for name, inches in WIDTH.items()}
     write_text(target / "figures.tex", "\n".join([head, *drawn]))
     return tuple(problems)
+
+
+def _begins_as(head: str, first: bytes) -> bool:
+    """Whether a file begins with the first sentence of a head, in which % is written twice."""
+    return first.startswith(head.partition(".")[0].replace("%%", "%").encode())
 
 
 def _included(name: str, figure: Figure) -> str:

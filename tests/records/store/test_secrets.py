@@ -126,6 +126,8 @@ def test_folders_with_odd_names_are_stores(tmp_path, monkeypatch):
             "https://***@host/?access_token=***&api_key=***&c=d",
         ),
         ("spec.sigma=0.3 tokens=5 at http://host/x", "spec.sigma=0.3 tokens=5 at http://host/x"),
+        ("http://host/?sig=a&pwd=b#access_token=c", "http://host/?sig=***&pwd=***#access_token=***"),
+        ("databricks://token@host", "databricks://***@host"),
         ("?" + 4000 * "key", "?" + 4000 * "key"),
         ("spec.a: 3 @ home, see http://host/x", "spec.a: 3 @ home, see http://host/x"),
     ],

@@ -260,7 +260,7 @@ class Store:
             RecordError: it cannot be written, or would replace a record or a file of the store; or a package is missing: says
                 which extra brings it.
         """
-        from .exporters import BEGINNINGS, export_runs, write_netcdf
+        from .exporters import BEGINNINGS, export_runs, is_study, write_netcdf
 
         target = os.fspath(out)
         if not target.strip():
@@ -268,7 +268,12 @@ class Store:
         if form != "tensorboard" and "://" not in target:
             self._refuse_own(target)
         if form in BEGINNINGS:
-            prepare_file(target, f"a {form} file", lambda first: first.startswith(BEGINNINGS[form]))
+            begins = BEGINNINGS[form]
+            prepare_file(
+                target,
+                f"a {form} file of an export",
+                lambda first: first.startswith(begins) and (form != "netcdf" or is_study(Path(target))),
+            )
         if form == "netcdf":
             if study is None or filters:
                 raise RecordError(

@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mesascope.records._dataset import write_dataset
+from mesascope.records._dataset import read_dataset, write_dataset
 from mesascope.records._files import RecordError
 from mesascope.records._secrets import without_passwords
 from mesascope.specs import extra
@@ -69,6 +69,14 @@ def write_netcdf(data: xarray.Dataset, target: str) -> Path:
             data[name] = (variable.dims, texts.reshape(variable.shape))
     write_dataset(Path(target), data.rename(_in_letters_of_netcdf([*data.variables, *data.dims])))
     return Path(target)
+
+
+def is_study(path: Path) -> bool:
+    """Whether a NetCDF file holds a study, as `write_netcdf` writes it; trajectories and other results have no runs."""
+    try:
+        return "run" in read_dataset(path).variables
+    except RecordError:
+        return False
 
 
 def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:

@@ -6,9 +6,10 @@ import errno
 import logging
 import os
 import re
+import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +45,14 @@ def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, exper
         os.environ.setdefault(name, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own use of SQLAlchemy
+        from alembic.util.exc import CommandError
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
             with _quiet():
                 _write(rows, folders, target, experiment)
-        except (MlflowException, SQLAlchemyError) as error:
+        except (MlflowException, SQLAlchemyError, CommandError) as error:
             said = " ".join(str(error).split())
             message = without_passwords(f"MLflow at {target}: {said[:200]}")
             full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if "disk is full" in said else None
@@ -81,8 +83,17 @@ def _write(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment:
     at = client.create_experiment(experiment, artifacts) if found is None else found.experiment_id
     there = _finished(client, at)
     for row in rows:
-        if row.id not in there:
-            _log(client, at, row, folders)
+        run, ended = there.get(row.id, (None, None))
+        if ended == _ended(row):
+            continue
+        if run is not None:  # it failed then, and has been computed again
+            client.delete_run(run)
+        _log(client, at, row, folders)
+
+
+def _ended(row: RunRow) -> str:
+    """What tells one computation of a run from another."""
+    return f"{row.status} {row.ended}"
 
 
 def _database(file: Path) -> Path:
@@ -92,7 +103,23 @@ def _database(file: Path) -> Path:
         raise RecordError(f"{file} is a folder, or cannot be written to; name a file for MLflow's database")
     if not file.exists():
         _make(file)
+    elif not _is_of_mlflow(file):
+        raise RecordError(f"{file} exists and is not a database of MLflow; name another file, or remove it")
     return file
+
+
+def _is_of_mlflow(file: Path) -> bool:
+    """Whether a file is empty, or a database with MLflow's tables."""
+    if file.stat().st_size == 0:
+        return True
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+            tables = {
+                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
+    except sqlite3.Error:
+        return False
+    return {"alembic_version", "experiments", "runs", "metrics"} <= tables
 
 
 def _make(file: Path) -> None:
@@ -125,13 +152,15 @@ def _refuse_unreachable(target: str) -> None:
         ) from None
 
 
-def _finished(client: MlflowClient, experiment: str) -> set[str]:
-    """The ids of runs that are logged completely; what an export that was killed left is logged again."""
-    found: set[str] = set()
+def _finished(client: MlflowClient, experiment: str) -> dict[str, tuple[str, str]]:
+    """Id → MLflow's own, and how it had ended, of runs logged completely; what a killed export left is logged again."""
+    found: dict[str, tuple[str, str]] = {}
     token = None
     while True:
         page = client.search_runs([experiment], "attributes.status != 'RUNNING'", page_token=token)
-        found |= {run.data.tags.get("mesascope_id", "") for run in page}
+        for run in page:
+            tags = run.data.tags
+            found[tags.get("mesascope_id", "")] = run.info.run_id, tags.get("mesascope_ended", "")
         token = page.token
         if not token:
             return found
@@ -145,7 +174,8 @@ def _name(name: str) -> str:
 def _log(client: MlflowClient, experiment: str, row: RunRow, folders: RunFolders) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    tags = {"mesascope_id": row.id, "kind": row.kind, "status": row.status, "code": row.code}
+    tags = {"mesascope_id": row.id, "mesascope_ended": _ended(row), "kind": row.kind, "status": row.status}
+    tags["code"] = row.code
     run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
     numbers = [Metric(_name(name), value, 0, 0) for name, value in metrics(row).items()]
     numbers += [

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 from ._scalars import curves, metrics, parameters
 
+_ENDED = "mesascope.txt"
+"""What tells the computation of a run that was exported from another one."""
+
 if TYPE_CHECKING:
     from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
@@ -23,8 +26,11 @@ def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) 
 
     for row in rows:
         folder, unfinished = Path(target) / row.id, Path(target) / f".{row.id}.unfinished"
+        ended = f"{row.status} {row.ended}"
         if folder.exists():
-            continue
+            if _read(folder / _ENDED) in ("", ended):  # not ours, or there already
+                continue
+            shutil.rmtree(folder)  # it failed then, and has been computed again
         shutil.rmtree(unfinished, ignore_errors=True)  # of an export that was killed
         writer = EventFileWriter(str(unfinished))
         try:
@@ -34,7 +40,12 @@ def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) 
             writer.add_event(Event(summary=_settings(row)))
         finally:
             writer.close()
+        (unfinished / _ENDED).write_text(ended, encoding="utf-8")
         os.rename(unfinished, folder)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def _settings(row: RunRow) -> object:
