@@ -33,7 +33,7 @@ def headline(verdict: IdentificationVerdict, ranking: Sequence[Ranked], near: Co
         return f"{named}: {rest}" if verdict != "none" else f"closest to {named}: {rest}"
     names = _listed([*map(_described, _simplest(alike)), *_more(alike)])
     like = f"{_family(alike, nearest)}: "
-    if verdict == "none" and "fixed" in map(_family_of, alike):  # no nearer to what learns
+    if verdict == "none" and "fixed" in map(_family_of, alike):  # as near to what does not learn
         like = f"like none of these learners: the nearest, {nearest.learner}, leaves "
     line = f"{like}{rest}; {names} cannot be told apart here"
     further = [entry for entry in ranking if entry.learner not in inside and not _is_inside(entry, alike)]

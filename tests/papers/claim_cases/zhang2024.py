@@ -87,7 +87,7 @@ def a_key_of_labels(patch):
 
     def wrong(model):
         w_kq, w_pv = right(model)
-        return w_kq + 0.001 * np.eye(len(w_kq))[-1:], w_pv
+        return w_kq + 0.001 * np.eye(len(w_kq))[:, -1:], w_pv  # the last row, which reads labels
 
     patch.setattr(_shifts, "weights_of", wrong)
 

@@ -141,11 +141,13 @@ def _any_task(settings: _AnyTask) -> Finding:
 
 
 def _other_weights(layer: PromptModel) -> float:
-    """The largest weight other than U and u that reaches the answer, over the largest of all."""
+    """The largest weight other than U and u that reaches the answer, over the largest of all.
+
+    The answer is the last entry of the query token, which only the last row of W^PV writes; the label of the query is 0, so
+    that the last column of W^KQ has no effect.
+    """
     w_kq, w_pv = weights_of(layer)
-    reaching = np.concatenate(
-        [w_kq[-1], w_kq[:, -1], w_pv[-1, :-1]]
-    )  # the answer is the last entry of the query token
+    reaching = np.concatenate([w_kq[-1, :-1], w_pv[-1, :-1]])
     return float(np.abs(reaching).max() / max(np.abs(w_kq).max(), np.abs(w_pv).max()))
 
 

@@ -9,14 +9,14 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError, prepare_output
 from mesascope.records._secrets import without_passwords
 
-from ._scalars import curves, metrics, parameters
+from ._scalars import computation, curves, metrics, parameters
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -84,16 +84,11 @@ def _write(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment:
     there = _finished(client, at)
     for row in rows:
         run, ended = there.get(row.id, (None, None))
-        if ended == _ended(row):
+        if ended == computation(row):
             continue
+        _log(client, at, row, folders)
         if run is not None:  # it failed then, and has been computed again
             client.delete_run(run)
-        _log(client, at, row, folders)
-
-
-def _ended(row: RunRow) -> str:
-    """What tells one computation of a run from another."""
-    return f"{row.status} {row.ended}"
 
 
 def _database(file: Path) -> Path:
@@ -129,8 +124,12 @@ def _make(file: Path) -> None:
     temporary = file.with_name(f".{file.name}-{os.getpid()}.tmp")
     try:
         MlflowClient(f"sqlite:///{temporary}").search_experiments(max_results=1)
-        with suppress(FileExistsError):  # another export was faster: its database stays
+        try:
             os.link(temporary, file)
+        except FileExistsError:
+            pass  # another export was faster: its database stays
+        except OSError:  # a file system without links
+            os.replace(temporary, file)
     finally:
         for left in (temporary, temporary.with_name(f"{temporary.name}-journal")):
             left.unlink(missing_ok=True)
@@ -174,7 +173,12 @@ def _name(name: str) -> str:
 def _log(client: MlflowClient, experiment: str, row: RunRow, folders: RunFolders) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    tags = {"mesascope_id": row.id, "mesascope_ended": _ended(row), "kind": row.kind, "status": row.status}
+    tags = {
+        "mesascope_id": row.id,
+        "mesascope_ended": computation(row),
+        "kind": row.kind,
+        "status": row.status,
+    }
     tags["code"] = row.code
     run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
     numbers = [Metric(_name(name), value, 0, 0) for name, value in metrics(row).items()]

@@ -17,6 +17,11 @@ _LARGEST = int(sys.float_info.max)
 _STEPS = ("step", "steps", "time")
 
 
+def computation(row: RunRow) -> str:
+    """What tells one computation of a run from another: a run that failed may be computed again."""
+    return f"{row.status} {row.ended}"
+
+
 def parameters(row: RunRow) -> dict[str, str]:
     """The settings of a run, as texts."""
     return {name: _text(value) for name, value in flat(row.spec).items()}

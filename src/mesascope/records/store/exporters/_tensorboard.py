@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._scalars import curves, metrics, parameters
+from ._scalars import computation, curves, metrics, parameters
 
 _ENDED = "mesascope.txt"
 """What tells the computation of a run that was exported from another one."""
@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 
 
 def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) -> None:
-    """Write one folder for every run that has none yet. TensorFlow is not needed."""
+    """Write one folder for every run that has none yet, or was computed again since. TensorFlow is not needed."""
     from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
     from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
     from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
 
     for row in rows:
         folder, unfinished = Path(target) / row.id, Path(target) / f".{row.id}.unfinished"
-        ended = f"{row.status} {row.ended}"
-        if folder.exists():
-            if _read(folder / _ENDED) in ("", ended):  # not ours, or there already
-                continue
-            shutil.rmtree(folder)  # it failed then, and has been computed again
+        ended = computation(row)
+        if folder.exists() and _read(folder / _ENDED) in ("", ended):  # not ours, or there already
+            continue
         shutil.rmtree(unfinished, ignore_errors=True)  # of an export that was killed
         writer = EventFileWriter(str(unfinished))
         try:
@@ -41,6 +39,7 @@ def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) 
         finally:
             writer.close()
         (unfinished / _ENDED).write_text(ended, encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)  # it failed then, and has been computed again
         os.rename(unfinished, folder)
 
 
